@@ -1,0 +1,17 @@
+"""Turn texts into unit vectors; numpy, onnxruntime and tokenizers wait for the first text."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from houkai.embed.adapt import adapt
+from houkai.embed.minilm import MiniLM
+from houkai.embed.port import Embedder
+
+__all__ = ["Embedder", "MiniLM", "adapt", "default"]
+
+
+@cache
+def default() -> MiniLM:
+    """Return the process's one MiniLM, so that every store shares its sessions."""
+    return MiniLM()

@@ -1,0 +1,117 @@
+"""The handle that operations work on: an open file, its models, its clock, and an actor."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+import apsw
+
+from houkai import clock as clocks
+from houkai.clock import Clock
+from houkai.embed.port import Embedder
+from houkai.model import HybridWeights, Memory
+from houkai.storage.database import Database
+from houkai.storage.eligible import Filter
+from houkai.storage.journal import Act, Tx, recorded
+from houkai.storage.touches import Touches
+from houkai.vocabulary import ConflictPolicy
+
+if TYPE_CHECKING:
+    from houkai.search.resident import Resident
+
+T = TypeVar("T")
+Reranker = Callable[[str, list[Memory]], Sequence[float]]
+ImportanceFn = Callable[[str, str, list[str]], float]
+ConflictFn = Callable[[Memory, Memory], bool]
+
+
+@dataclass
+class Settings:
+    """What a store was opened with and every view of it shares."""
+
+    hybrid_weights: HybridWeights = field(default_factory=HybridWeights)
+    reranker: Reranker | None = None
+    importance_fn: ImportanceFn | None = None
+    contradiction_fn: ConflictFn | None = None
+    conflict_policy: ConflictPolicy = "ignore"
+    conflict_threshold: float = 0.8
+    journal_enabled: bool = True
+    clock: Clock = clocks.now
+
+
+class Store:
+    """One open file seen by one actor in one collection."""
+
+    def __init__(
+        self,
+        db: Database,
+        embedder: Embedder,
+        collection: str,
+        actor: str,
+        settings: Settings,
+        touches: Touches,
+        session: str | None = None,
+    ) -> None:
+        self._derived: dict[str, Any] = {}
+        self.db = db
+        self.embedder = embedder
+        self.collection = collection
+        self.actor = actor
+        self.settings = settings
+        self.touches = touches
+        self.session = session
+
+    def as_actor(self, name: str, session: str | None = None) -> Self:
+        """Return a view of this store whose changes are recorded under another actor."""
+        view = copy.copy(self)
+        view.actor = name
+        view.session = session or self.session
+        return view
+
+    def now(self) -> float:
+        """Return the present moment by the store's clock."""
+        return self.settings.clock()
+
+    @contextlib.contextmanager
+    def read(self) -> Iterator[apsw.Connection]:
+        """Yield a connection that sees one unchanging snapshot."""
+        with self.db.read() as connection:
+            yield connection
+
+    def write(
+        self,
+        op: str,
+        work: Callable[[Tx], T],
+        *,
+        meta: Mapping[str, Any] | None = None,
+        batch: str | None = None,
+    ) -> T:
+        """Run `work` as one journaled operation in one transaction, and return its result.
+
+        The work may run twice, so it depends on nothing but its transaction.
+        """
+        act = Act(
+            op,
+            self.actor,
+            collection=self.collection,
+            session=self.session,
+            batch=batch,
+            meta=meta or {},
+            images=self.settings.journal_enabled,
+        )
+        return self.db.write(recorded(act, self.settings.clock, work))
+
+    def resident(self) -> Resident:
+        """Return the copy of the sketches that every view of this store shares."""
+        from houkai.search.resident import Resident  # numpy, which a listing never needs
+
+        found: Resident = self._derived.setdefault("resident", Resident())
+        return found
+
+    def where(self, *, collection: str | None = None, **given: Any) -> Filter:
+        """Return a filter for this store's collection at the present moment."""
+        return Filter(collection=collection or self.collection, now=self.now(), **given)

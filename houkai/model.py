@@ -1,0 +1,165 @@
+"""The records that houkai takes and gives: plain, frozen, the same on every door."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, NamedTuple
+
+from houkai.vocabulary import (
+    MemoryType,
+    Polarity,
+    Relation,
+    Trust,
+)
+
+
+@dataclass(frozen=True)
+class Link:
+    """A typed edge to another memory."""
+
+    to: str
+    rel: Relation
+
+
+@dataclass(frozen=True)
+class Memory:
+    """One memory. Times are epoch seconds in UTC; absent is None."""
+
+    id: str
+    text: str
+    type: MemoryType = "semantic"
+    tags: list[str] = field(default_factory=list)
+    importance: float = 0.5
+    created_at: float = 0.0
+    last_accessed: float | None = None
+    access_count: int = 0
+    source: str | None = None
+    links: list[Link] = field(default_factory=list)
+    superseded_by: str | None = None
+    superseded_at: float | None = None
+    polarity: Polarity = 0
+    expires_at: float | None = None
+    pinned: bool = False
+    trust: Trust = "trusted"
+    content_hash: str = ""
+    valid_from: float | None = None
+    valid_until: float | None = None
+    author: str | None = None
+    position: int | None = None
+    entities: list[str] = field(default_factory=list)
+    collection: str = "default"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return every field as plain JSON types; links as {"to", "rel"}."""
+        plain = {f.name: getattr(self, f.name) for f in fields(self)}
+        plain["tags"], plain["entities"] = list(self.tags), list(self.entities)
+        plain["links"] = [{"to": link.to, "rel": link.rel} for link in self.links]
+        return plain
+
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any]) -> Memory:
+        """Build a memory from such a dict; unknown keys are ignored, missing ones defaulted."""
+        known = {f.name for f in fields(cls)}
+        values = {key: value for key, value in plain.items() if key in known}
+        values["links"] = [Link(link["to"], link["rel"]) for link in plain.get("links") or []]
+        for name in ("superseded_by", "superseded_at", "expires_at", "valid_from", "valid_until"):
+            values[name] = plain.get(name) or None
+        return cls(**values)
+
+
+class Hit(NamedTuple):
+    """A recalled memory and its score."""
+
+    memory: Memory
+    score: float
+
+
+class ExplainedHit(NamedTuple):
+    """A recalled memory, its score, and how the score came about."""
+
+    memory: Memory
+    score: float
+    explain: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class HybridWeights:
+    """Weights of the seed's fusions; the four core ones must sum to more than zero."""
+
+    cosine: float = 0.55
+    lexical: float = 0.20
+    recency: float = 0.15
+    importance: float = 0.10
+    decay_rate: float = 0.10
+    polarity_weight: float = 0.05
+    graph: float = 0.0
+    recency_basis: str = "created"
+
+
+@dataclass(frozen=True)
+class ExpandSpec:
+    """How recall walks from its hits along links."""
+
+    rels: tuple[Relation, ...] = ("refines", "example_of")
+    depth: int = 1
+    cap: int = 5
+    score: float = 0.70
+    decay: float = 1.0
+    rerank: bool = False
+
+
+@dataclass(frozen=True)
+class JournalEntry:
+    """One change of one row, or one whole operation, as the journal keeps it.
+
+    `before` and `after` are images of the row; None where it was not there.
+    """
+
+    ts: float
+    op: str
+    actor: str
+    id: str
+    before: dict[str, Any] | None
+    after: dict[str, Any] | None
+    meta: dict[str, Any]
+    scope: str | None
+    operation: int
+    operation_id: str
+    kind: str = "memory"
+    changes: int = 1
+    undoes: int | None = None
+    undone_by: int | None = None
+
+    @property
+    def summary(self) -> str:
+        """Return what happened in a few words."""
+        if self.op in ("undo", "redo") and self.undoes is not None:
+            return f"{self.op} of operation {self.undoes}"
+        if self.changes != 1:
+            return f"{self.op} {self.changes} rows"
+        if self.kind == "link":
+            return f"{self.op} {self.id[:8]} -{self.meta.get('rel')}-> {self._target()[:8]}"
+        changed = ", ".join(self.changed_fields()) if self.before and self.after else ""
+        return f"{self.op} {self.id[:8]}" + (f": {changed}" if changed else "")
+
+    def _target(self) -> str:
+        return str(self.meta.get("dst_id", ""))
+
+    def changed_fields(self) -> list[str]:
+        """Name the fields in which before and after differ."""
+        before, after = self.before or {}, self.after or {}
+        names = dict.fromkeys([*before, *after])
+        return [name for name in names if before.get(name) != after.get(name)]
+
+
+@dataclass(frozen=True)
+class Page:
+    """One page of a listing and the cursor that continues it, None at the end."""
+
+    memories: list[Memory]
+    cursor: str | None
+
+    def __iter__(self) -> Iterator[Memory]:
+        """Iterate over the memories."""
+        return iter(self.memories)

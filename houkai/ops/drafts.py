@@ -1,0 +1,112 @@
+"""Turn what a caller says of a memory into a checked draft, and a draft into an image."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+from houkai import params
+from houkai.errors import InputError
+from houkai.rules import clean
+from houkai.storage.rows import Image, trim
+
+
+@dataclass(frozen=True)
+class RememberItem:
+    """One memory to store, as `remember_many` takes it; the fields are `remember`'s."""
+
+    text: params.Text
+    type: params.Type = "semantic"
+    tags: params.Tags = ()
+    importance: params.Importance = None
+    source: params.Source = None
+    polarity: params.Sentiment = 0
+    expires_at: params.ExpiresAt = None
+    ttl_seconds: params.Ttl = None
+    pinned: params.Pinned = False
+    trust: params.TrustLevel = "trusted"
+    valid_from: params.ValidFrom = None
+    valid_until: params.ValidUntil = None
+    created_at: params.CreatedAt = None
+    author: params.Author = None
+    position: params.Position = None
+    entities: params.Entities = ()
+
+
+_NAMES = tuple(field.name for field in fields(RememberItem))
+
+
+def draft(item: str | RememberItem | Mapping[str, Any]) -> dict[str, Any]:
+    """Return an item's fields, checked and normalised. Raises InputError."""
+    if isinstance(item, str):
+        given: Mapping[str, Any] = {"text": item}
+    elif isinstance(item, RememberItem):
+        given = {name: getattr(item, name) for name in _NAMES}
+    elif isinstance(item, Mapping):
+        given = item
+    else:
+        raise InputError(
+            f"An item must be text, a RememberItem or a mapping, got {type(item).__name__}."
+        )
+    unknown = [str(name) for name in given if name not in _NAMES]
+    if unknown:
+        raise InputError(f"An item has no field {unknown[0]!r}; fields are: {', '.join(_NAMES)}.")
+    if "text" not in given:
+        raise InputError("An item needs its text.")
+    return _consistent(clean(RememberItem, given))
+
+
+def _consistent(values: dict[str, Any]) -> dict[str, Any]:
+    if values.get("ttl_seconds") is not None and values.get("expires_at") is not None:
+        raise InputError("Give ttl_seconds or expires_at, not both.")
+    check_validity(values.get("valid_from"), values.get("valid_until"))
+    values["text"] = values["text"].strip()
+    return values
+
+
+def check_validity(start: float | None, end: float | None) -> None:
+    """Refuse a world time that ends before it begins."""
+    if start is not None and end is not None and end <= start:
+        raise InputError("valid_until must be later than valid_from.")
+
+
+def image(values: Mapping[str, Any], collection: str, importance: float, now: float) -> Image:
+    """Return the image of a new memory from a draft. The position is settled when it is written."""
+    ttl = values.get("ttl_seconds")
+    made = {
+        "collection": collection,
+        "text": values["text"],
+        "type": values.get("type", "semantic"),
+        "importance": importance,
+        "polarity": values.get("polarity", 0),
+        "source": values.get("source"),
+        "position": values.get("position"),
+        "author": values.get("author"),
+        "trust": values.get("trust", "trusted"),
+        "pinned": int(values.get("pinned", False)),
+        "created_at": now if values.get("created_at") is None else values["created_at"],
+        "expires_at": now + ttl if ttl is not None else values.get("expires_at"),
+        "valid_from": values.get("valid_from"),
+        "valid_until": values.get("valid_until"),
+        "tags": list(values.get("tags", ())),
+        "entities": list(values.get("entities", ())),
+    }
+    return trim(made)
+
+
+def changed_image(before: Image, values: Mapping[str, Any]) -> Image:
+    """Return an image with the given fields replaced; None in `values` means absent."""
+    after = {**before, **values}
+    if "pinned" in values:
+        after["pinned"] = int(values["pinned"])
+    if "text" in values:
+        after["text"] = values["text"].strip()
+    check_validity(after.get("valid_from"), after.get("valid_until"))
+    return trim(after)
+
+
+def without_unset(values: Mapping[str, Any], unset: Iterable[Any]) -> dict[str, Any]:
+    """Return the values a caller really gave."""
+    markers = [id(marker) for marker in unset]
+    return {name: value for name, value in values.items() if id(value) not in markers}

@@ -1,0 +1,120 @@
+"""Ask what happened and what was known: history, the journal, past states."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from houkai import params
+from houkai.errors import NotFound
+from houkai.handle import Store
+from houkai.model import JournalEntry, Link, Memory
+from houkai.rules import clean
+from houkai.storage import history as log
+from houkai.storage.journal import FOREVER
+from houkai.storage.memories import from_image
+from houkai.storage.rows import split_link_key
+
+
+def history(store: Store, memory_id: params.MemoryId) -> list[JournalEntry]:
+    """Return every recorded change that concerns a memory, oldest first."""
+    with store.read() as connection:
+        return log.entries_about(connection, memory_id)
+
+
+def journal(
+    store: Store,
+    limit: params.Limit = 20,
+    *,
+    op: params.OperationName = None,
+    actor: params.Actor = None,
+    memory_id: str | None = None,
+    since: params.Since = None,
+    until: params.Until = None,
+) -> list[JournalEntry]:
+    """Return the newest operations first, one entry each."""
+    given = {name: value for name, value in locals().items() if name != "store"}
+    values = clean(journal, given)
+    parts = ["(o.collection is null or o.collection = :collection)"]
+    parts += [f"o.{name} = :{name}" for name in ("op", "actor") if values[name] is not None]
+    parts += ["o.at >= :since"] if values["since"] is not None else []
+    parts += ["o.at <= :until"] if values["until"] is not None else []
+    if memory_id is not None:
+        parts.append(
+            "o.seq in (select operation from change where kind = 'memory' and key = :memory_id)"
+        )
+    sql = " and ".join(parts) + " order by o.seq desc limit :limit"
+    values["limit"] = -1 if values["limit"] is None else values["limit"]
+    with store.read() as connection:
+        return list(log.operations(connection, sql, {**values, "collection": store.collection}))
+
+
+def operation(store: Store, ref: str | int) -> list[JournalEntry]:
+    """Return what one operation changed, an entry a row. Raises NotFound, InputError."""
+    with store.read() as connection:
+        return log.entries_of(connection, resolve_operation(connection, ref))
+
+
+def resolve_operation(connection: Any, ref: JournalEntry | str | int) -> int:
+    """Return the number of an operation given as an entry, a number, or the start of its id."""
+    if isinstance(ref, JournalEntry):
+        return ref.operation
+    text = str(ref).strip()
+    if text.isdigit() and len(text) < 8:
+        rows = connection.execute("select seq from operation where seq = ?", (int(text),))
+    else:
+        rows = connection.execute(
+            "select seq from operation where id >= ? and id < ? limit 2",
+            (text, text + "\U0010ffff"),
+        )
+    found = rows.fetchall()
+    if len(found) != 1:
+        many = "Several operations have" if found else "No operation has"
+        raise NotFound(
+            f"{many} the number or id {text!r}.", hint="See `houkai journal tail` for them."
+        )
+    seq: int = found[0][0]
+    return seq
+
+
+def _seq(store: Store, connection: Any, timestamp: Any) -> int:
+    moment = clean(state_at, {"timestamp": timestamp})["timestamp"]
+    # From now on nothing more is known, whatever the clock said when it was last changed.
+    return FOREVER - 1 if moment >= store.now() else log.seq_at(connection, moment)
+
+
+def state_at(store: Store, timestamp: params.AsOf) -> list[Memory]:
+    """Return all memories as the store knew them at a moment, oldest first.
+
+    Superseded and expired ones are included with their fields, forgotten ones are not.
+    """
+    with store.read() as connection:
+        seq = _seq(store, connection, timestamp)
+        links: dict[str, list[Link]] = {}
+        for key, _ in log.state(connection, seq, "link"):
+            src, rel, dst = split_link_key(key)
+            links.setdefault(src, []).append(Link(dst, rel))  # type: ignore[arg-type]
+        known = [
+            from_image(id, image, links.get(id, ()))
+            for id, image in log.state(connection, seq, "memory")
+            if image["collection"] == store.collection
+        ]
+    return sorted(known, key=lambda memory: memory.created_at)
+
+
+def get_at(store: Store, memory_id: params.MemoryId, timestamp: params.AsOf) -> Memory | None:
+    """Return one memory as the store knew it at a moment, None if it did not."""
+    with store.read() as connection:
+        seq = _seq(store, connection, timestamp)
+        image = log.image_at(connection, seq, "memory", memory_id)
+        if image is None or image["collection"] != store.collection:
+            return None
+        return from_image(memory_id, image, _links_at(connection, seq, memory_id))
+
+
+def _links_at(connection: Any, seq: int, id: str) -> list[Link]:
+    rows = connection.execute(
+        """select key from change where kind = 'link' and key >= ?1 || '|' and key < ?1 || '}'
+           and operation <= ?2 and until > ?2 and after is not null order by operation, pk""",
+        (id, seq),
+    )
+    return [Link(dst, rel) for _, rel, dst in (split_link_key(key) for (key,) in rows)]  # type: ignore[arg-type]

@@ -1,0 +1,130 @@
+"""Read memories without ranking them: by id, by content, newest first."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final, Unpack
+
+import apsw
+
+from houkai import params
+from houkai import text as words
+from houkai.errors import InputError, NotFound
+from houkai.handle import Store
+from houkai.model import Memory
+from houkai.rules import clean
+from houkai.storage import memories
+from houkai.storage.eligible import condition
+from houkai.storage.rows import collection_pk
+
+_UUID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
+
+
+def not_found(id: str) -> NotFound:
+    """Return the error for an id that no memory of the collection has."""
+    return NotFound(f"No memory has the id {id!r}.", hint="See `houkai list` for the ids.")
+
+
+def same_content(store: Store, connection: apsw.Connection, text: str) -> Memory | None:
+    """Return the live memory with the same content, in an open snapshot or transaction."""
+    sql, values = condition(store.where())
+    row = connection.execute(
+        f"""select {memories.RECORD} from memory m left join touch t on t.id = m.id
+            where m.content_hash = :hash and {sql} order by m.created_at limit 1""",
+        {**values, "hash": words.content_hash(text)},
+    ).get
+    return memories.record(row, store.touches) if row else None
+
+
+def find_by_content_hash(store: Store, text: str) -> Memory | None:
+    """Return the live memory whose text is the same but for case and white space."""
+    with store.read() as connection:
+        return same_content(store, connection, text)
+
+
+def must_get(store: Store, connection: apsw.Connection, id: str) -> Memory:
+    """Return one memory in an open snapshot or transaction. Raises NotFound."""
+    memory = memories.by_id(connection, id, store.collection, store.touches)
+    if memory is None:
+        raise not_found(id)
+    return memory
+
+
+def get(store: Store, memory_id: params.MemoryId) -> Memory | None:
+    """Return one memory with all its fields, hidden or not; None when there is none."""
+    with store.read() as connection:
+        return memories.by_id(connection, str(memory_id), store.collection, store.touches)
+
+
+def find_id(store: Store, prefix: params.MemoryId) -> str:
+    """Return the whole id that begins with `prefix`. Raises NotFound, InputError if several do."""
+    start = clean(find_id, {"prefix": prefix})["prefix"].strip()
+    with store.read() as connection:
+        rows: list[tuple[Any, ...]] = connection.execute(
+            """select id from memory where id >= ? and id < ?
+               and collection = (select pk from collection where name = ?) limit 3""",
+            (start, start + "\U0010ffff", store.collection),
+        ).fetchall()
+    if not rows:
+        raise not_found(start)
+    if len(rows) > 1 and rows[0][0] != start:
+        raise InputError(
+            f"Several memories have ids that begin with {start!r}: "
+            + ", ".join(id[: len(start) + 4] for (id,) in rows)
+            + ("…" if len(rows) == 3 else "")
+            + ".",
+            hint="Give more characters.",
+        )
+    id: str = rows[0][0]
+    return id
+
+
+def count(store: Store) -> int:
+    """Return how many memories the collection holds, hidden ones too."""
+    with store.read() as connection:
+        number: int = connection.execute(
+            "select count(*) from memory where collection = ?",
+            (collection_pk(connection, store.collection),),
+        ).get
+    return number
+
+
+def list_recent(
+    store: Store,
+    limit: params.Limit = 20,
+    *,
+    before: params.Before = None,
+    **only: Unpack[params.FilterOptions],
+) -> list[Memory]:
+    """Return the newest memories first.
+
+    `before` continues a listing after the memory with that id, or before a moment.
+    Raises InputError, and NotFound for an id that is gone.
+    """
+    values = clean(list_recent, {"limit": limit, **only})
+    limit = values.pop("limit")
+    sql, bound = condition(store.where(**values))
+    with store.read() as connection:
+        at, pk = _cursor(store, connection, before)
+        rows: list[tuple[Any, ...]] = connection.execute(
+            f"""select {memories.RECORD} from memory m left join touch t on t.id = m.id
+                where {sql} and (:at is null or (m.created_at, m.pk) < (:at, :pk))
+                order by m.created_at desc, m.pk desc limit :limit""",
+            {**bound, "at": at, "pk": pk, "limit": -1 if limit is None else limit},
+        ).fetchall()
+    return [memories.record(row, store.touches) for row in rows]
+
+
+def _cursor(store: Store, connection: apsw.Connection, before: Any) -> tuple[float | None, int]:
+    """Return the (created_at, pk) that a listing goes on below; (None, 0) starts it."""
+    if isinstance(before, str) and _UUID.fullmatch(before):
+        row = connection.execute(
+            """select created_at, pk from memory
+               where id = ? and collection = (select pk from collection where name = ?)""",
+            (before, store.collection),
+        ).get
+        if row is None:
+            raise not_found(before)
+        return row[0], row[1]
+    at = clean(list_recent, {"before": before})["before"]
+    return at, -1

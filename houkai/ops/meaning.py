@@ -1,0 +1,58 @@
+"""Bring texts and the file's embedding model together; two models are never mixed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import apsw
+
+from houkai import text as words
+from houkai.errors import ModelMismatch
+from houkai.handle import Store
+from houkai.storage import vectors
+from houkai.storage.vectors import Encoded, StoredModel
+
+
+def mismatch(store: Store, model: StoredModel | None) -> ModelMismatch | None:
+    """Return the error that tells why this store's embedder cannot read the file's vectors."""
+    if model is None or model.fingerprint == store.embedder.fingerprint:
+        return None
+    return ModelMismatch(
+        f"{store.db.name} holds vectors of the model {model.name!r} ({model.dim} dimensions), "
+        f"but the store was opened with {store.embedder.name!r}.",
+        hint="Open it with the first model, or run `houkai reembed` to change over.",
+    )
+
+
+def embed(store: Store, texts: Iterable[str]) -> dict[bytes, Encoded]:
+    """Embed the texts whose vectors the file lacks, outside any transaction.
+
+    Raises ModelMismatch before any work when the file belongs to another model.
+    """
+    by_hash = {words.text_hash(text): text for text in texts}
+    with store.read() as connection:
+        model = vectors.current_model(connection)
+        if (error := mismatch(store, model)) is not None:
+            raise error
+        missing = [
+            hash for hash in by_hash if model is None or not vectors.has(connection, hash, model.pk)
+        ]
+    if not missing:
+        return {}
+    arrays = store.embedder.passages([by_hash[hash] for hash in missing])
+    return {hash: vectors.encode(hash, array) for hash, array in zip(missing, arrays, strict=True)}
+
+
+def keep(store: Store, connection: apsw.Connection, encoded: Iterable[Encoded]) -> None:
+    """Store vectors inside a write transaction, adopting the model in a file that has none."""
+    fresh = list(encoded)
+    if not fresh:
+        return
+    model = vectors.current_model(connection)
+    if model is None:
+        embedder = store.embedder
+        model = vectors.adopt_model(connection, embedder.name, embedder.dim, embedder.fingerprint)
+    if (error := mismatch(store, model)) is not None:
+        raise error
+    for one in fresh:
+        vectors.keep(connection, one, model.pk)

@@ -1,0 +1,203 @@
+"""Remember and edit: the operations that write what a memory says."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from houkai import params
+from houkai.errors import InputError
+from houkai.handle import Store
+from houkai.model import Memory
+from houkai.ops import drafts, listing, meaning
+from houkai.ops.drafts import RememberItem
+from houkai.rules import clean
+from houkai.storage import memories
+from houkai.storage.journal import Tx
+from houkai.storage.rows import Image
+from houkai.storage.vectors import Encoded
+
+
+class _Keep:
+    """The default of an `edit` parameter for which None means something."""
+
+    def __repr__(self) -> str:
+        return "<unchanged>"
+
+
+KEEP: Final[Any] = _Keep()
+
+
+def remember(
+    store: Store,
+    text: params.Text,
+    type: params.Type = "semantic",
+    tags: params.Tags = (),
+    importance: params.Importance = None,
+    source: params.Source = None,
+    *,
+    polarity: params.Sentiment = 0,
+    expires_at: params.ExpiresAt = None,
+    ttl_seconds: params.Ttl = None,
+    pinned: params.Pinned = False,
+    trust: params.TrustLevel = "trusted",
+    idempotent: params.Idempotent = False,
+    valid_from: params.ValidFrom = None,
+    valid_until: params.ValidUntil = None,
+    created_at: params.CreatedAt = None,
+    author: params.Author = None,
+    position: params.Position = None,
+    entities: params.Entities = (),
+) -> Memory:
+    """Store one memory and return it.
+
+    Use it for facts, decisions, preferences and events worth knowing in a later session.
+    Raises InputError, ModelMissing, ModelMismatch.
+    """
+    given = {name: value for name, value in locals().items() if name not in ("store", "idempotent")}
+    return _remember_batch(store, [drafts.draft(given)], "remember", idempotent)[0]
+
+
+def remember_many(
+    store: Store,
+    items: Iterable[str | RememberItem | Mapping[str, Any]],
+    *,
+    batch_size: params.BatchSize = 128,
+    idempotent: params.Idempotent = False,
+) -> list[Memory]:
+    """Store many memories, embedded and committed in batches, and return them in order.
+
+    Every item is checked before the first is written. Undone as one. Raises InputError.
+    """
+    size = clean(remember_many, {"batch_size": batch_size})["batch_size"]
+    if isinstance(items, str | Mapping):
+        raise InputError("items must be a list of texts or items.")
+    checked = [drafts.draft(item) for item in items]
+    batch = str(uuid.uuid4()) if len(checked) > size else None
+    return [
+        memory
+        for start in range(0, len(checked), size)
+        for memory in _remember_batch(
+            store, checked[start : start + size], "remember_many", idempotent, batch
+        )
+    ]
+
+
+def _remember_batch(
+    store: Store,
+    checked: list[dict[str, Any]],
+    op: str,
+    idempotent: bool,
+    batch: str | None = None,
+) -> list[Memory]:
+    now = store.now()
+    images = [
+        drafts.image(values, store.collection, _importance(store, values), now)
+        for values in checked
+    ]
+    encoded = meaning.embed(store, _texts_to_embed(store, images, idempotent))
+
+    def work(tx: Tx) -> list[Memory]:
+        meaning.keep(store, tx.connection, encoded.values())
+        return [_enter(store, tx, image, idempotent) for image in images]
+
+    return store.write(op, work, batch=batch)
+
+
+def _importance(store: Store, values: Mapping[str, Any]) -> float:
+    given = values.get("importance")
+    if given is not None:
+        return float(given)
+    judge = store.settings.importance_fn
+    if judge is None:
+        return 0.5
+    judged = judge(values["text"], values.get("type", "semantic"), list(values.get("tags", ())))
+    return float(clean(RememberItem, {"importance": judged})["importance"])
+
+
+def _texts_to_embed(store: Store, images: list[Image], idempotent: bool) -> list[str]:
+    if not idempotent:
+        return [image["text"] for image in images]
+    with store.read() as connection:
+        return [
+            image["text"]
+            for image in images
+            if listing.same_content(store, connection, image["text"]) is None
+        ]
+
+
+def _enter(store: Store, tx: Tx, image: Image, idempotent: bool) -> Memory:
+    if idempotent:
+        found = listing.same_content(store, tx.connection, image["text"])
+        if found is not None:
+            store.touches.add([found.id], store.now())
+            return found
+    id = str(uuid.uuid4())
+    placed = {**image, **_next_position(tx, image)}
+    tx.put("memory", id, placed)
+    return memories.from_image(id, placed)
+
+
+def _next_position(tx: Tx, image: Image) -> dict[str, int]:
+    if image.get("source") is None or image.get("position") is not None:
+        return {}
+    last = tx.connection.execute(
+        """select max(position) from memory
+           where collection = (select pk from collection where name = ?) and source = ?""",
+        (image["collection"], image["source"]),
+    ).get
+    return {"position": 0 if last is None else last + 1}
+
+
+def edit(
+    store: Store,
+    memory_id: params.MemoryId,
+    *,
+    text: params.Text | None = None,
+    type: params.Type | None = None,
+    tags: params.Tags | None = None,
+    importance: params.Importance = None,
+    polarity: params.Sentiment | None = None,
+    expires_at: params.ExpiresAt = None,
+    source: params.Source = KEEP,
+    pinned: params.Pinned | None = None,
+    trust: params.TrustLevel | None = None,
+    valid_from: params.ValidFrom = None,
+    valid_until: params.ValidUntil = None,
+    created_at: params.CreatedAt = None,
+    author: params.Author = KEEP,
+    position: params.Position = KEEP,
+    entities: params.Entities | None = None,
+) -> Memory:
+    """Change fields of a memory in place; what is left out stays as it is.
+
+    None clears source, author and position; 0 clears a time; an empty list clears names.
+    Raises NotFound, InputError.
+    """
+    given = {
+        name: value
+        for name, value in locals().items()
+        if name not in ("store", "memory_id")
+        and value is not (KEEP if name in ("source", "author", "position") else None)
+    }
+    values = clean(RememberItem, given)
+    encoded: dict[bytes, Encoded] = (
+        meaning.embed(store, [values["text"].strip()]) if "text" in values else {}
+    )
+
+    def work(tx: Tx) -> Memory:
+        before = present(store, tx, memory_id)
+        meaning.keep(store, tx.connection, encoded.values())
+        tx.put("memory", memory_id, drafts.changed_image(before, values))
+        return listing.must_get(store, tx.connection, memory_id)
+
+    return store.write("edit", work)
+
+
+def present(store: Store, tx: Tx, id: str) -> Image:
+    """Return the image of a memory of this store's collection. Raises NotFound."""
+    image = tx.get("memory", id)
+    if image is None or image["collection"] != store.collection:
+        raise listing.not_found(id)
+    return image

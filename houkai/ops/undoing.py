@@ -1,0 +1,175 @@
+"""Undo and redo: put back the images from before an operation, through the same door."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import apsw
+
+from houkai import params
+from houkai.errors import Diverged, NotFound
+from houkai.handle import Store
+from houkai.model import JournalEntry
+from houkai.ops.history import resolve_operation
+from houkai.storage import history as log
+from houkai.storage.journal import Tx, batch_of
+from houkai.storage.rows import Image
+
+Pair = tuple[str, str, Image | None, Image | None]
+
+
+def undo(store: Store, operation: JournalEntry | str | int) -> JournalEntry:
+    """Undo one operation as a whole and return the entry of the undo.
+
+    Takes an entry, an operation's number or its id. Raises NotFound, and Diverged when a row
+    has changed since; then nothing is changed.
+    """
+
+    def work(tx: Tx) -> int:
+        return _undo_operation(tx, resolve_operation(tx.connection, operation))
+
+    return _entry(store, store.write("undo", work))
+
+
+def undo_last(
+    store: Store, memory_id: str | None = None, actor: params.Actor = None
+) -> JournalEntry | None:
+    """Undo the newest operation that still stands, of a memory or an actor when given.
+
+    Repeated calls step further back. Return the entry of the undo, None when nothing is left.
+    """
+
+    def work(tx: Tx) -> int | None:
+        seq = _newest(store, tx.connection, "undo", memory_id, actor)
+        return None if seq is None else _undo_operation(tx, seq)
+
+    seq = store.write("undo", work)
+    return None if seq is None else _entry(store, seq)
+
+
+def redo(store: Store, operation: JournalEntry | str | int | None = None) -> JournalEntry | None:
+    """Undo an undo, the newest that still stands unless another is named.
+
+    Return the entry of the redo, None when nothing was undone. Raises NotFound, Diverged.
+    """
+
+    def work(tx: Tx) -> int | None:
+        if operation is None:
+            seq = _newest(store, tx.connection, "redo", None, None)
+        else:
+            seq = resolve_operation(tx.connection, operation)
+            if not _is_undo(tx.connection, seq):
+                raise NotFound(f"Operation {seq} is no undo, so there is nothing to redo.")
+        return None if seq is None else _undo_operation(tx, seq)
+
+    seq = store.write("redo", work)
+    return None if seq is None else _entry(store, seq)
+
+
+def _entry(store: Store, seq: int) -> JournalEntry:
+    with store.read() as connection:
+        return next(log.operations(connection, "o.seq = :seq", {"seq": seq}))
+
+
+def _is_undo(connection: apsw.Connection, seq: int) -> bool:
+    return bool(connection.execute("select op = 'undo' from operation where seq = ?", (seq,)).get)
+
+
+def _newest(
+    store: Store, connection: apsw.Connection, step: str, memory_id: str | None, actor: str | None
+) -> int | None:
+    """Return the newest standing operation to undo, or the newest standing undo to redo."""
+    seq: int | None = connection.execute(
+        """select o.seq from operation o
+           where o.undone_by is null
+             and (o.op = 'undo') = (:step = 'redo') and o.op <> 'redo'
+             and (o.collection is null or o.collection = :collection)
+             and (:actor is null or o.actor = :actor)
+             and (:memory is null or exists (
+               select 1 from change c where c.operation = o.seq
+               and ((c.kind = 'memory' and c.key = :memory) or c.counterpart = :memory
+                 or (c.kind = 'link' and c.key >= :memory || '|' and c.key < :memory || '}'))))
+             and exists (select 1 from change c where c.operation = o.seq)
+           order by o.seq desc limit 1""",
+        {"step": step, "collection": store.collection, "actor": actor, "memory": memory_id},
+    ).get
+    return seq
+
+
+def _undo_operation(tx: Tx, seq: int) -> int:
+    """Put back what an operation, and the rest of its batch, replaced."""
+    seqs = batch_of(tx.connection, seq)
+    tx.op = "redo" if _is_undo(tx.connection, seq) else "undo"
+    _refuse_unrecorded(tx.connection, seq)
+    pairs = _merged([log.changes(tx.connection, one) for one in seqs])
+    _refuse_moved(tx, seq, pairs)
+    for kind, key, before, _ in sorted(pairs, key=_safe_order):
+        tx.put(kind, key, before)
+    tx.undo(seqs)
+    return tx.seq
+
+
+def _merged(groups: Sequence[Sequence[Pair]]) -> list[Pair]:
+    """Join the changes of several operations: the first before and the last after of each row."""
+    joined: dict[tuple[str, str], Pair] = {}
+    for pairs in groups:
+        for kind, key, before, after in pairs:
+            first = joined.get((kind, key))
+            joined[kind, key] = (kind, key, first[2] if first else before, after)
+    return list(joined.values())
+
+
+def _safe_order(pair: Pair) -> int:
+    """Sort so that links go before the memories they tie, and come back after them."""
+    kind, _, before, _ = pair
+    if kind == "link":
+        return 0 if before is None else 3
+    return 2 if before is None else 1
+
+
+def _refuse_unrecorded(connection: apsw.Connection, seq: int) -> None:
+    meta = log.decode(connection.execute("select meta from operation where seq = ?", (seq,)).get)
+    if (meta or {}).get("images") is False:
+        raise Diverged(
+            f"Operation {seq} was made with the journal off, so it cannot be undone.",
+            hint="Nothing was changed.",
+        )
+
+
+def _refuse_moved(tx: Tx, seq: int, pairs: Sequence[Pair]) -> None:
+    moved = [f"{kind} {key}" for kind, key, _, after in pairs if tx.get(kind, key) != after]
+    moved += [row for pair in pairs for row in _newcomers(tx.connection, pair, pairs)]
+    if not moved:
+        return
+    undone_by = tx.connection.execute("select undone_by from operation where seq = ?", (seq,)).get
+    if undone_by is not None:
+        raise Diverged(
+            f"Operation {seq} is already undone, by operation {undone_by}.",
+            moved,
+            hint="Use redo to bring it back.",
+        )
+    more = f" and {len(moved) - 3} more" if len(moved) > 3 else ""
+    raise Diverged(
+        f"Operation {seq} cannot be undone: changed since then: {', '.join(moved[:3])}{more}.",
+        moved,
+    )
+
+
+def _newcomers(connection: apsw.Connection, pair: Pair, pairs: Sequence[Pair]) -> list[str]:
+    """Name later rows that hang on a memory which the undo would take away."""
+    kind, key, before, _ = pair
+    if kind != "memory" or before is not None:
+        return []
+    own = {(other[0], other[1]) for other in pairs}
+    links: list[tuple[Any, ...]] = connection.execute(
+        """select s.id || '|' || l.rel || '|' || d.id from link l join memory s on s.pk = l.src
+           join memory d on d.pk = l.dst
+           where l.src = (select pk from memory where id = ?1)
+              or l.dst = (select pk from memory where id = ?1)""",
+        (key,),
+    ).fetchall()
+    hidden = connection.execute("select id from memory where superseded_by = ?", (key,)).fetchall()
+    return [f"link {link}" for (link,) in links if ("link", link) not in own] + [
+        f"memory {id}" for (id,) in hidden if ("memory", id) not in own
+    ]

@@ -1,0 +1,206 @@
+"""Every parameter's type, range and sentence, written once; each door reads them from here.
+
+An alias such as `Importance` is `Annotated[type, sentence, rule]`. `rules.clean` applies them to
+a library call; `houkai.doors.wire` turns the same aliases into JSON Schema.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Final, TypedDict
+
+from houkai import limits
+from houkai.clock import Moment
+from houkai.model import HybridWeights
+from houkai.rules import AsMoment, AsNames, AsSeconds, AsText, Between, Doc
+from houkai.vocabulary import (
+    ConflictPolicy,
+    Fusion,
+    MemoryType,
+    Polarity,
+    RecallMode,
+    Trust,
+)
+
+_label: Final = AsText(4 * limits.NAME_CHARS, "name", blank="absent")
+
+Text = Annotated[
+    str,
+    Doc("What to remember, in plain words; one fact or event works best."),
+    AsText(limits.TEXT_BYTES, "text"),
+]
+Query = Annotated[
+    str,
+    Doc("What to look for, as a question or a few words."),
+    AsText(limits.QUERY_BYTES, "query"),
+]
+Type = Annotated[
+    MemoryType,
+    Doc("episodic: an event; semantic: a fact; procedural: how-to; feedback: a preference."),
+]
+Tags = Annotated[
+    list[str] | tuple[str, ...],
+    Doc("Topic labels."),
+    AsNames(limits.TAGS, limits.TAG_CHARS),
+]
+Entities = Annotated[
+    list[str] | tuple[str, ...],
+    Doc("Names of people, places or things that the memory is about."),
+    AsNames(limits.ENTITIES, limits.ENTITY_CHARS),
+]
+Importance = Annotated[
+    float | None, Doc("How much it matters, 0 to 1; 0.5 when left out."), Between(0, 1)
+]
+Source = Annotated[str | None, Doc("Where it comes from: a file, a URL, a session id."), _label]
+Author = Annotated[str | None, Doc("Who said it: user, assistant, or a name."), _label]
+Position = Annotated[
+    int | None,
+    Doc("Its place in the order of its source; the next one when left out."),
+    Between(0, 2**53, whole=True),
+]
+Sentiment = Annotated[Polarity, Doc("1 for positive, -1 for negative, 0 for neither.")]
+ExpiresAt = Annotated[
+    Moment | None,
+    Doc('When it stops being shown; "7d" means in seven days, 0 means never.'),
+    AsMoment("forward"),
+]
+Ttl = Annotated[
+    float | str | None, Doc("Seconds until it expires; not together with expires_at."), AsSeconds()
+]
+Pinned = Annotated[bool, Doc("Keep it in the working set, safe from pruning.")]
+TrustLevel = Annotated[
+    Trust, Doc("trusted: from the user; reported: second-hand; untrusted: from outside.")
+]
+Idempotent = Annotated[
+    bool, Doc("Return the live memory that says the same instead of storing it twice.")
+]
+ValidFrom = Annotated[
+    Moment | None,
+    Doc("World time from which the fact is true; 0 clears it."),
+    AsMoment("refuse"),
+]
+ValidUntil = Annotated[
+    Moment | None,
+    Doc("World time from which the fact is no longer true; 0 clears it."),
+    AsMoment("refuse"),
+]
+CreatedAt = Annotated[
+    Moment | None, Doc("When it was learnt; now when left out, the past may be given."), AsMoment()
+]
+MemoryId = Annotated[
+    str,
+    Doc("The id of a memory, or any unique beginning of it."),
+    AsText(4 * limits.NAME_CHARS, "id"),
+]
+K = Annotated[
+    int, Doc("How many memories to return at most."), Between(-(2**53), 2**53, whole=True)
+]
+Limit = Annotated[int | None, Doc("How many to return at most."), Between(0, 2**53, whole=True)]
+TypeFilter = Annotated[MemoryType | None, Doc("Only memories of this type.")]
+TagFilter = Annotated[str | None, Doc("Only memories that carry this tag."), _label]
+MinImportance = Annotated[
+    float | None, Doc("Only memories at least this important, 0 to 1."), Between(0, 1)
+]
+SourceFilter = Annotated[str | None, Doc("Only memories from exactly this source."), _label]
+AuthorFilter = Annotated[str | None, Doc("Only memories said by this author."), _label]
+Since = Annotated[
+    Moment | None,
+    Doc('Only memories learnt at or after this: epoch, ISO, or "7d" ago.'),
+    AsMoment(),
+]
+Until = Annotated[
+    Moment | None,
+    Doc('Only memories learnt at or before this: epoch, ISO, or "7d" ago.'),
+    AsMoment(),
+]
+Before = Annotated[
+    Moment | None,
+    Doc("Go on after the memory with this id, or before this moment."),
+    AsMoment(),
+]
+MinTrust = Annotated[
+    Trust | None, Doc("Only memories at least this trusted: trusted > reported > untrusted.")
+]
+ValidAt = Annotated[
+    Moment | None,
+    Doc("World time: only facts that are true at this moment; now when left out."),
+    AsMoment(),
+]
+IncludeSuperseded = Annotated[bool, Doc("Also memories that a newer one replaced.")]
+IncludeExpired = Annotated[bool, Doc("Also memories past their expiry.")]
+IncludeRetired = Annotated[bool, Doc("Also facts that are not true at that world time.")]
+CollectionFilter = Annotated[
+    str | None,
+    Doc('Another collection than the store\'s own; "*" for all of them.'),
+    _label,
+]
+Mode = Annotated[RecallMode, Doc("hybrid: meaning and words together; semantic: meaning alone.")]
+FusionName = Annotated[
+    Fusion | None,
+    Doc("How the signals join: blend (the measured default), weighted, or rrf."),
+]
+MinCosine = Annotated[
+    float | None,
+    Doc("Drop what is less similar in meaning than this, -1 to 1; may leave nothing."),
+    Between(-1, 1),
+]
+Overfetch = Annotated[
+    int,
+    Doc("Candidates to rank for each memory returned, at least."),
+    Between(1, 1_000, whole=True),
+]
+Touch = Annotated[bool, Doc("Count this as an access of the memories returned.")]
+Explain = Annotated[bool, Doc("Add to each hit how its score came about.")]
+OnConflict = Annotated[
+    ConflictPolicy | None, Doc("What to do when it contradicts or repeats a stored memory.")
+]
+AsOf = Annotated[
+    Moment,
+    Doc('Transaction time: what the store knew then; epoch, ISO, or "7d" ago.'),
+    AsMoment(zero="moment"),
+]
+Actor = Annotated[str | None, Doc("Only what this actor did: lib, cli, mcp or a name."), _label]
+OperationName = Annotated[str | None, Doc("Only this kind of operation, such as edit."), _label]
+BatchSize = Annotated[
+    int, Doc("How many to embed and commit at once."), Between(1, 10_000, whole=True)
+]
+
+
+class CoreFilter(TypedDict, total=False):
+    """The filters that `recall` also takes by position."""
+
+    type: TypeFilter
+    tag: TagFilter
+    min_importance: MinImportance
+
+
+class MoreFilter(TypedDict, total=False):
+    """The filters that are always named."""
+
+    source: SourceFilter
+    author: AuthorFilter
+    since: Since
+    until: Until
+    min_trust: MinTrust
+    valid_at: ValidAt
+    include_superseded: IncludeSuperseded
+    include_expired: IncludeExpired
+    include_retired: IncludeRetired
+    collection: CollectionFilter
+
+
+class FilterOptions(CoreFilter, MoreFilter, total=False):
+    """Which memories an operation may see; `storage.eligible.Filter` holds the defaults."""
+
+
+class RankingOptions(TypedDict, total=False):
+    """How recall ranks; `search.ranking.Ranking` holds the defaults."""
+
+    mode: Mode
+    fusion: FusionName
+    weights: HybridWeights | None
+    min_cosine: MinCosine
+    overfetch: Overfetch
+
+
+class RecallOptions(MoreFilter, RankingOptions, total=False):
+    """The named options of a recall."""

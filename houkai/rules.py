@@ -1,0 +1,200 @@
+"""The rules that parameters obey, and the one function that applies them to a call."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from types import NoneType
+from typing import Annotated, Any, Final, Literal, Unpack, get_args, get_origin, get_type_hints
+
+from houkai.clock import parse_duration, parse_time
+from houkai.errors import InputError
+
+
+@dataclass(frozen=True)
+class Doc:
+    """What a parameter means, in one sentence."""
+
+    sentence: str
+
+
+@dataclass(frozen=True)
+class Between:
+    """A finite number within closed bounds."""
+
+    low: float
+    high: float = math.inf
+    whole: bool = False
+
+    def clean(self, name: str, value: Any) -> float | int:
+        """Return the number. Raises InputError."""
+        kind = "a whole number" if self.whole else "a number"
+        if isinstance(value, bool) or not isinstance(value, int if self.whole else int | float):
+            raise InputError(f"{name} must be {kind} {self}, got {value!r}.")
+        if not (math.isfinite(value) and self.low <= value <= self.high):
+            raise InputError(f"{name} must be {kind} {self}, got {value!r}.")
+        return value if self.whole else float(value)
+
+    def __str__(self) -> str:
+        """Say the bounds in words."""
+        if math.isinf(self.high):
+            return f"of {self.low:g} or more"
+        return f"from {self.low:g} to {self.high:g}"
+
+
+@dataclass(frozen=True)
+class AsText:
+    """Text within a limit of UTF-8 bytes; `blank` tells what to do with nothing but space."""
+
+    limit: int
+    limit_name: str
+    blank: Literal["refuse", "absent", "keep"] = "refuse"
+
+    def clean(self, name: str, value: Any) -> str | None:
+        """Return the text. Raises InputError."""
+        if not isinstance(value, str):
+            raise InputError(f"{name} must be text, got {type(value).__name__}.")
+        try:
+            size = len(value.encode("utf-8"))
+        except UnicodeEncodeError:
+            raise InputError(f"{name} holds half of a surrogate pair, which is no text.") from None
+        if size > self.limit:
+            raise InputError(
+                f"{name} is {size:,} bytes long; the limit ({self.limit_name}) is {self.limit:,}.",
+                hint="Split it into several parts.",
+            )
+        if value.strip():
+            return value
+        if self.blank == "refuse":
+            raise InputError(f"{name} must not be empty or blank.")
+        return None if self.blank == "absent" else value
+
+
+@dataclass(frozen=True)
+class AsNames:
+    """A list of names, without blanks and repeats, in the order given."""
+
+    count: int
+    chars: int
+
+    def clean(self, name: str, value: Any) -> list[str]:
+        """Return the names. Raises InputError."""
+        if isinstance(value, str) or not isinstance(value, Iterable):
+            raise InputError(f"{name} must be a list of names, got {value!r}.")
+        names: list[str] = []
+        for item in value:
+            if not isinstance(item, str) or not item.strip():
+                raise InputError(f"{name} must hold names that are not blank, got {item!r}.")
+            if len(item) > self.chars:
+                raise InputError(
+                    f"A name in {name} has {len(item)} characters; the limit is {self.chars}."
+                )
+            AsText(4 * self.chars, name).clean(name, item)
+            names.append(item.strip())
+        names = list(dict.fromkeys(names))
+        if len(names) > self.count:
+            raise InputError(f"{name} holds {len(names)} names; the limit is {self.count}.")
+        return names
+
+
+@dataclass(frozen=True)
+class AsMoment:
+    """A moment; `span` tells which way a span such as "7d" counts, `zero` whether 0 is absence."""
+
+    span: Literal["back", "forward", "refuse"] = "back"
+    zero: Literal["absent", "moment"] = "absent"
+
+    def clean(self, name: str, value: Any) -> float | None:
+        """Return epoch seconds. Raises InputError."""
+        if value == 0 and not isinstance(value, bool) and self.zero == "absent":
+            return None
+        is_span = isinstance(value, str) and value.strip()[-1:].isalpha() and value[:1].isdigit()
+        if is_span and self.span == "forward" and not value.strip().endswith(("Z", "z")):
+            return parse_time("now", name) + parse_duration(value, name)
+        if is_span and self.span == "refuse" and not value.strip().endswith(("Z", "z")):
+            raise InputError(f"{name} must be epoch seconds or an ISO date or time, got {value!r}.")
+        return parse_time(value, name)
+
+
+@dataclass(frozen=True)
+class AsSeconds:
+    """A length of time above zero, in seconds or as a span."""
+
+    def clean(self, name: str, value: Any) -> float:
+        """Return seconds. Raises InputError."""
+        if isinstance(value, bool):
+            raise InputError(f"{name} must be seconds, got {value!r}.")
+        seconds = parse_duration(value, name)
+        if seconds <= 0:
+            raise InputError(f"{name} must be more than zero, got {value!r}.")
+        return seconds
+
+
+Rule = Between | AsText | AsNames | AsMoment | AsSeconds
+RULES: Final = (Between, AsText, AsNames, AsMoment, AsSeconds)
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One parameter as the doors see it: its bare type, sentence, rule, and whether None fits."""
+
+    type: Any
+    doc: str
+    rule: Rule | None
+    optional: bool
+    words: tuple[Any, ...]
+
+
+@cache
+def parameters(owner: Callable[..., Any] | type) -> Mapping[str, Parameter]:
+    """Return the parameters of a function, or the fields of a record, by name."""
+    found: dict[str, Parameter] = {}
+    for name, hint in get_type_hints(owner, include_extras=True).items():
+        if get_origin(hint) is Unpack:
+            found |= parameters(get_args(hint)[0])
+        elif name != "return":
+            found[name] = _describe(hint)
+    return found
+
+
+def _describe(hint: Any) -> Parameter:
+    extras: tuple[Any, ...] = ()
+    if get_origin(hint) is Annotated:
+        hint, *rest = get_args(hint)
+        extras = tuple(rest)
+    doc = next((extra.sentence for extra in extras if isinstance(extra, Doc)), "")
+    rule = next((extra for extra in extras if isinstance(extra, RULES)), None)
+    members = get_args(hint) if get_origin(hint) is not Literal else ()
+    optional = NoneType in members
+    words = next((get_args(part) for part in (hint, *members) if get_origin(part) is Literal), ())
+    return Parameter(hint, doc, rule, optional, words)
+
+
+def clean(owner: Callable[..., Any] | type, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return values checked and normalised by the rules of `owner`'s parameters.
+
+    Raises InputError naming the parameter and what is allowed.
+    """
+    known = parameters(owner)
+    for name in values:
+        if name not in known:
+            allowed = ", ".join(known)
+            raise InputError(f"{owner.__name__} has no parameter {name!r}; it has: {allowed}.")
+    return {name: _clean_one(known[name], name, value) for name, value in values.items()}
+
+
+def _clean_one(parameter: Parameter, name: str, value: Any) -> Any:
+    if value is None and parameter.optional:
+        return None
+    if parameter.words:
+        if isinstance(value, bool) or value not in parameter.words:
+            allowed = ", ".join(str(word) for word in parameter.words)
+            raise InputError(f"{name} must be one of: {allowed} — got {value!r}.")
+        return parameter.words[parameter.words.index(value)]
+    if parameter.rule is not None:
+        return parameter.rule.clean(name, value)
+    if parameter.type is bool and not isinstance(value, bool | int):
+        raise InputError(f"{name} must be true or false, got {value!r}.")
+    return bool(value) if parameter.type is bool else value

@@ -1,0 +1,1 @@
+"""Retrieval: understand a query, gather candidates from both channels, rank them."""

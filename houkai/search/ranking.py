@@ -1,0 +1,194 @@
+"""Pure ranking: turn a pool's evidence into scores, by the blend or by the seed's formulas."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+
+from houkai.errors import InputError
+from houkai.model import HybridWeights
+from houkai.search.pool import Floats, Pool
+from houkai.vocabulary import Fusion, RecallMode
+
+RRF_K: Final = 60
+DAY_S: Final = 86_400.0
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """How to rank; the defaults are the measured ones."""
+
+    mode: RecallMode = "hybrid"
+    fusion: Fusion | None = None
+    weights: HybridWeights | None = None
+    min_cosine: float | None = None
+    overfetch: int = 4
+
+    def resolved(self) -> Fusion:
+        """Return the fusion: weights alone mean the seed's weighted sum."""
+        return self.fusion or ("blend" if self.weights is None else "weighted")
+
+
+@dataclass(frozen=True)
+class Scored:
+    """A score for each candidate, and the parts it was made of, by explain key."""
+
+    score: Floats
+    parts: dict[str, Floats] = field(default_factory=dict)
+    constants: dict[str, Any] = field(default_factory=dict)
+    nested: dict[str, dict[str, tuple[Floats, Floats]]] = field(default_factory=dict)
+
+    def explain(self, index: int) -> dict[str, Any]:
+        """Return how one candidate's score came about, rounded as the seed rounds."""
+        told: dict[str, Any] = dict(self.constants)
+        told |= {name: round(float(part[index]), 4) for name, part in self.parts.items()}
+        for name, signals in self.nested.items():
+            told[name] = {
+                signal: {"rank": int(rank[index]), "contribution": round(float(part[index]), 6)}
+                for signal, (rank, part) in signals.items()
+            }
+        told["score"] = round(float(self.score[index]), 6 if self.nested else 4)
+        return told
+
+
+def check_weights(weights: HybridWeights) -> HybridWeights:
+    """Refuse weights that cannot rank. Raises InputError."""
+    core = (weights.cosine, weights.lexical, weights.recency, weights.importance)
+    others = (weights.decay_rate, weights.polarity_weight, weights.graph)
+    if not all(np.isfinite(value) for value in (*core, *others)):
+        raise InputError("weights must all be finite numbers.")
+    if sum(core) <= 0:
+        raise InputError(
+            "weights: cosine, lexical, recency and importance must sum to more than 0."
+        )
+    if weights.recency_basis not in ("created", "accessed"):
+        raise InputError(
+            "weights.recency_basis must be one of: created, accessed"
+            f" — got {weights.recency_basis!r}."
+        )
+    return weights
+
+
+def score(pool: Pool, rank: Ranking, weights: HybridWeights, dense: float, now: float) -> Scored:
+    """Score a pool as the ranking says; `dense` is the blend's share of meaning for this query."""
+    if rank.mode == "semantic":
+        return semantic(pool, weights)
+    by_fusion: dict[Fusion, Callable[[], Scored]] = {
+        "blend": lambda: blend(pool, dense),
+        "weighted": lambda: weighted(pool, weights, now),
+        "rrf": lambda: rrf(pool, weights, now),
+    }
+    return by_fusion[rank.resolved()]()
+
+
+def semantic(pool: Pool, weights: HybridWeights) -> Scored:
+    """Score by cosine, plus the seed's nudge for polarity."""
+    cosine, polarity = _cosine(pool), weights.polarity_weight * pool.polarity
+    return Scored(cosine + polarity, {"cosine": cosine, "polarity": polarity}, {"mode": "semantic"})
+
+
+def blend(pool: Pool, dense: float) -> Scored:
+    """Blend meaning and words, each spread over the pool; `dense` is meaning's share."""
+    near, worded = spread(_cosine(pool)), spread(pool.bm25)
+    if not pool.bm25.any():
+        dense = 1.0
+    return Scored(
+        dense * near + (1 - dense) * worded,
+        {"cosine": _cosine(pool), "lexical": worded},
+        {"mode": "hybrid", "fusion": "blend", "weights": {"cosine": dense, "lexical": 1 - dense}},
+    )
+
+
+def weighted(pool: Pool, weights: HybridWeights, now: float) -> Scored:
+    """Score by the seed's weighted sum; without any lexical match its weight goes to the others."""
+    used = renormalised(weights) if not pool.bm25.any() else weights
+    parts = {
+        "cosine": _cosine(pool),
+        "lexical": pool.bm25 / pool.bm25.max(initial=1e-12),
+        "recency": recency(pool, weights, now),
+        "importance": pool.importance,
+        "polarity": weights.polarity_weight * pool.polarity,
+    }
+    total = sum(
+        (getattr(used, name) * parts[name] for name in CORE), start=parts["polarity"].copy()
+    )
+    constants = {
+        "mode": "hybrid",
+        "fusion": "weighted",
+        "weights": {name: getattr(used, name) for name in CORE},
+    }
+    return Scored(total, parts, constants)
+
+
+CORE: Final = ("cosine", "lexical", "recency", "importance")
+
+
+def rrf(pool: Pool, weights: HybridWeights, now: float) -> Scored:
+    """Score by reciprocal rank fusion, ranks from 0 [Cormack et al., SIGIR 2009]."""
+    signals = {
+        "cosine": _cosine(pool),
+        "lexical": pool.bm25,
+        "recency": recency(pool, weights, now),
+        "importance": pool.importance,
+    }
+    nested: dict[str, tuple[Floats, Floats]] = {}
+    for name, values in signals.items():
+        weight = getattr(weights, name)
+        if weight > 0:
+            rank = ranks(values)
+            nested[name] = (rank, weight / (RRF_K + rank))
+    polarity = weights.polarity_weight * pool.polarity / (RRF_K + 1)
+    total = sum((part for _, part in nested.values()), start=polarity.copy())
+    return Scored(
+        total,
+        {"polarity": polarity},
+        {"mode": "hybrid", "fusion": "rrf", "rrf_k": RRF_K},
+        {"signals": nested},
+    )
+
+
+def renormalised(weights: HybridWeights) -> HybridWeights:
+    """Spread the lexical weight over the others, unless it is the only one."""
+    others = weights.cosine + weights.recency + weights.importance
+    if weights.lexical <= 0 or others <= 0:
+        return weights
+    scale = (others + weights.lexical) / others
+    return HybridWeights(
+        cosine=weights.cosine * scale,
+        lexical=0.0,
+        recency=weights.recency * scale,
+        importance=weights.importance * scale,
+        decay_rate=weights.decay_rate,
+        polarity_weight=weights.polarity_weight,
+        graph=weights.graph,
+        recency_basis=weights.recency_basis,
+    )
+
+
+def recency(pool: Pool, weights: HybridWeights, now: float) -> Floats:
+    """Return exp(-rate * age in days), by creation or by last access."""
+    since = pool.created_at if weights.recency_basis == "created" else pool.accessed_at
+    return np.exp(-weights.decay_rate * np.maximum(0.0, now - since) / DAY_S)
+
+
+def ranks(values: Floats) -> Floats:
+    """Return each value's place from 0, best first; ties keep the pool's order."""
+    order = np.argsort(-values, kind="stable")
+    rank = np.empty(len(values), np.float64)
+    rank[order] = np.arange(len(values))
+    return rank
+
+
+def spread(values: Floats) -> Floats:
+    """Stretch values to 0..1 over the pool; all equal gives 0."""
+    if not len(values):
+        return values
+    low, high = values.min(), values.max()
+    return np.zeros_like(values) if high <= low else (values - low) / (high - low)
+
+
+def _cosine(pool: Pool) -> Floats:
+    return np.nan_to_num(pool.cosine, nan=0.0)

@@ -1,0 +1,1 @@
+"""The one file: connections, writes, migrations, rows, journal and indexes."""

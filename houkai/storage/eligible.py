@@ -1,0 +1,115 @@
+"""Decide in one place, in SQL, which memories a query may see.
+
+`condition` is put into every query over `memory m`; `allows` is its twin for one memory in
+Python, held equal by a test.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from houkai.vocabulary import TRUST_LEVELS, MemoryType, Trust
+
+ANY_COLLECTION: Final = "*"
+
+
+@dataclass(frozen=True)
+class Filter:
+    """Which memories a query may see. Times are epoch seconds, normalised before this is made."""
+
+    collection: str
+    now: float
+    type: MemoryType | None = None
+    tag: str | None = None
+    min_importance: float | None = None
+    source: str | None = None
+    author: str | None = None
+    since: float | None = None
+    until: float | None = None
+    min_trust: Trust | None = None
+    valid_at: float | None = None
+    include_superseded: bool = False
+    include_expired: bool = False
+    include_retired: bool = False
+
+    def trusted_enough(self) -> tuple[Trust, ...]:
+        """Return the trust levels at or above the floor."""
+        floor = self.min_trust or TRUST_LEVELS[-1]
+        return TRUST_LEVELS[: TRUST_LEVELS.index(floor) + 1]
+
+
+def condition(where: Filter) -> tuple[str, dict[str, Any]]:
+    """Return an SQL condition on `memory m` and its named parameters."""
+    parts: list[str] = []
+    values: dict[str, Any] = {}
+
+    def need(sql: str, **bound: Any) -> None:
+        parts.append(sql)
+        values.update(bound)
+
+    if where.collection != ANY_COLLECTION:
+        need(
+            "m.collection = (select pk from collection where name = :f_collection)",
+            f_collection=where.collection,
+        )
+    if where.type is not None:
+        need("m.type = :f_type", f_type=where.type)
+    if where.tag is not None:
+        need(
+            "m.pk in (select memory from tag where name = :f_tag)",
+            f_tag=where.tag,
+        )
+    if where.min_importance is not None:
+        need("m.importance >= :f_importance", f_importance=where.min_importance)
+    if where.source is not None:
+        need("m.source = :f_source", f_source=where.source)
+    if where.author is not None:
+        need("m.author = :f_author", f_author=where.author)
+    if where.since is not None:
+        need("m.created_at >= :f_since", f_since=where.since)
+    if where.until is not None:
+        need("m.created_at <= :f_until", f_until=where.until)
+    if where.min_trust is not None:
+        levels = where.trusted_enough()
+        names = [f":f_trust{n}" for n in range(len(levels))]
+        need(
+            f"m.trust in ({', '.join(names)})",
+            **{f"f_trust{n}": level for n, level in enumerate(levels)},
+        )
+    if not where.include_superseded:
+        need("m.superseded_by is null")
+    if not where.include_expired:
+        need("(m.expires_at is null or m.expires_at > :f_now)", f_now=where.now)
+    if not where.include_retired:
+        need(
+            "(m.valid_from is null or m.valid_from <= :f_valid)"
+            " and (m.valid_until is null or m.valid_until > :f_valid)",
+            f_valid=where.now if where.valid_at is None else where.valid_at,
+        )
+    return " and ".join(parts) or "true", values
+
+
+def allows(where: Filter, image: Mapping[str, Any]) -> bool:
+    """Say whether `where` lets through a memory given as an image or a dict of its fields."""
+    get = image.get
+    valid_at = where.now if where.valid_at is None else where.valid_at
+    start, end, expiry = get("valid_from"), get("valid_until"), get("expires_at")
+    return (
+        where.collection in (ANY_COLLECTION, get("collection"))
+        and where.type in (None, get("type"))
+        and (where.tag is None or where.tag in (get("tags") or ()))
+        and (where.min_importance is None or get("importance", 0.5) >= where.min_importance)
+        and where.source in (None, get("source"))
+        and where.author in (None, get("author"))
+        and (where.since is None or image["created_at"] >= where.since)
+        and (where.until is None or image["created_at"] <= where.until)
+        and (where.min_trust is None or get("trust", "trusted") in where.trusted_enough())
+        and (where.include_superseded or get("superseded_by") is None)
+        and (where.include_expired or expiry is None or expiry > where.now)
+        and (
+            where.include_retired
+            or ((start is None or start <= valid_at) and (end is None or end > valid_at))
+        )
+    )

@@ -1,0 +1,82 @@
+"""Tell what a path holds before anything is opened for writing."""
+
+from __future__ import annotations
+
+import os
+import stat
+from enum import Enum
+from pathlib import Path
+from typing import Final
+
+from houkai.errors import Corrupt, Foreign, ReadOnly, StorageError
+
+_MAGIC: Final = b"SQLite format 3\x00"
+_HEADER: Final = 100
+
+
+class Found(Enum):
+    """What stands at a path."""
+
+    NOTHING = "nothing"
+    DATABASE = "database"
+
+
+def inspect(path: Path) -> Found:
+    """Say whether a path is free or holds a SQLite database.
+
+    Raises Foreign for any other file, Corrupt for a cut header. The file is only read.
+    """
+    try:
+        status = path.stat()
+    except FileNotFoundError:
+        return Found.NOTHING
+    except OSError as error:
+        raise StorageError(
+            f"The memory file {path} cannot be reached: {error.strerror}."
+        ) from error
+    if not stat.S_ISREG(status.st_mode):
+        raise Foreign(f"{path} is not a file.", hint="Give the path of a memory file.")
+    if status.st_size == 0:
+        return Found.NOTHING
+    try:
+        with path.open("rb") as stream:
+            header = stream.read(_HEADER)
+    except OSError as error:
+        raise StorageError(f"The memory file {path} cannot be read: {error.strerror}.") from error
+    if not header.startswith(_MAGIC[: len(header)]):
+        raise Foreign(
+            f"{path} is not a houkai memory file.",
+            hint="It was left as it was; choose another path.",
+        )
+    if len(header) < _HEADER:
+        raise Corrupt(f"{path} is cut off: {status.st_size} bytes are less than a header.")
+    return Found.DATABASE
+
+
+def reserve(path: Path) -> None:
+    """Create an empty file that only its owner can read, and the folders above it."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+    except PermissionError as error:
+        raise ReadOnly(
+            f"The folder {path.parent} cannot be written, so no memory file can be made there.",
+            hint="Choose another place with --db or HOUKAI_DB.",
+        ) from error
+    except OSError as error:
+        kind = ReadOnly if error.errno == 30 else StorageError
+        raise kind(f"No memory file can be made at {path}: {error.strerror}.") from error
+
+
+def writable(path: Path) -> bool:
+    """Say whether the file and its folder can be written, as WAL mode needs both."""
+    return os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)
+
+
+def siblings(path: Path) -> list[Path]:
+    """List SQLite's helper files that lie beside a database now."""
+    return [
+        other
+        for suffix in ("-wal", "-shm", "-journal")
+        if (other := path.with_name(path.name + suffix)).exists()
+    ]

@@ -1,0 +1,181 @@
+"""The one door for changes: every row's image is recorded in the transaction that changes it.
+
+Order is the sequence number, never the clock; `at` rises strictly, so that a moment names one
+state. Each operation's hash covers the one before it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeVar
+
+import apsw
+
+from houkai.clock import Clock
+from houkai.storage.rows import KINDS, Image
+
+T = TypeVar("T")
+
+FOREVER: Final = 9_223_372_036_854_775_807
+TICK_S: Final = 1e-6
+GENESIS: Final = bytes(32)
+
+
+@dataclass(frozen=True)
+class Act:
+    """Who does what: what an operation says of itself before it changes anything."""
+
+    op: str
+    actor: str
+    collection: str | None = None
+    session: str | None = None
+    batch: str | None = None
+    meta: Mapping[str, Any] = field(default_factory=dict)
+    images: bool = True
+    """False keeps no images: the operation is counted but cannot be undone."""
+
+
+class Tx:
+    """One write transaction of one operation; `put` is the only way to change a row."""
+
+    def __init__(self, connection: apsw.Connection, act: Act, clock: Clock) -> None:
+        self.connection = connection
+        self.act = act
+        self.op = act.op
+        self.meta: dict[str, Any] = dict(act.meta)
+        last: tuple[int, float, bytes] | None = connection.execute(
+            "select seq, at, hash from operation order by seq desc limit 1"
+        ).get
+        self._last_seq, last_at, self._last_hash = last or (0, 0.0, GENESIS)
+        self.at: float = max(clock(), last_at + TICK_S)
+        self.seq: int = self._last_seq + 1
+        self._changes: dict[tuple[str, str], tuple[Image | None, Image | None]] = {}
+        self._rows: dict[tuple[str, str], int | None] = {}
+        self._undone: list[int] = []
+
+    def get(self, kind: str, key: str) -> Image | None:
+        """Return a row's present image."""
+        return KINDS[kind].load(self.connection, key)
+
+    def put(self, kind: str, key: str, after: Image | None) -> bool:
+        """Make a row look like `after` (None: gone) and record it; False when it did already."""
+        before = self.get(kind, key)
+        if before == after:
+            return False
+        row = KINDS[kind].save(self.connection, key, after)
+        original = self._changes[kind, key][0] if (kind, key) in self._changes else before
+        self._changes[kind, key] = (original, after)
+        self._rows[kind, key] = row
+        return True
+
+    def undo(self, seqs: Sequence[int]) -> None:
+        """Record that this operation undoes others; undoing an undo lets its own stand again."""
+        self._undone = list(seqs)
+
+    def finish(self) -> int | None:
+        """Enter the operation and its changes; None when nothing changed in the end."""
+        changes = {key: pair for key, pair in self._changes.items() if pair[0] != pair[1]}
+        if not changes:
+            return None
+        encoded = [
+            (kind, key, None if after is None else apsw.jsonb_encode(after))
+            for (kind, key), (_, after) in changes.items()
+        ]
+        self._enter_operation(encoded)
+        self.connection.executemany(
+            "update change set until = ? where kind = ? and key = ? and until = ?",
+            [(self.seq, kind, key, FOREVER) for kind, key, _ in encoded],
+        )
+        self._enter_changes(encoded)
+        self._mark_undone()
+        return self.seq
+
+    def _enter_changes(self, encoded: list[tuple[str, str, bytes | None]]) -> None:
+        images = self.act.images
+        self.connection.executemany(
+            """insert into change(operation, kind, key, counterpart, row, after)
+               values (?, ?, ?, ?, ?, ?)""",
+            [
+                (self.seq, kind, key, KINDS[kind].counterpart(key), self._rows[kind, key],
+                 after if images else None)
+                for kind, key, after in encoded
+            ],
+        )  # fmt: skip
+
+    def _mark_undone(self) -> None:
+        for seq in self._undone:
+            _fall(self.connection, seq, self.seq)
+
+    def _enter_operation(self, encoded: list[tuple[str, str, bytes | None]]) -> None:
+        if not self.act.images:
+            self.meta["images"] = False
+            encoded = [(kind, key, None) for kind, key, _ in encoded]
+        meta = apsw.jsonb_encode(self.meta) if self.meta else None
+        act = self.act
+        row = (self.seq, str(uuid.uuid4()), self.at, self.op, act.actor, act.session,
+               act.collection, act.batch, self._undone[-1] if self._undone else None)  # fmt: skip
+        self.connection.execute(
+            """insert into operation(seq, id, at, op, actor, session, collection, batch, undoes,
+                 meta, hash)
+               values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)""",
+            (*row, meta, chain(self._last_hash, row, meta, encoded)),
+        )
+
+
+def _fall(connection: apsw.Connection, seq: int, by: int) -> None:
+    """Mark an operation undone; what it had undone itself stands again."""
+    connection.execute("update operation set undone_by = ? where seq = ?", (by, seq))
+    freed: list[tuple[Any, ...]] = connection.execute(
+        "select seq from operation where undone_by = ?", (seq,)
+    ).fetchall()
+    for (other,) in freed:
+        _stand(connection, other)
+
+
+def _stand(connection: apsw.Connection, seq: int) -> None:
+    connection.execute("update operation set undone_by = null where seq = ?", (seq,))
+    undoes = connection.execute("select undoes from operation where seq = ?", (seq,)).get
+    for target in [] if undoes is None else batch_of(connection, undoes):
+        _fall(connection, target, seq)
+
+
+def batch_of(connection: apsw.Connection, seq: int) -> list[int]:
+    """Return the operations of a batch, oldest first, by any of its numbers."""
+    rows: list[tuple[Any, ...]] = connection.execute(
+        """select seq from operation where seq = ?1 or batch =
+             (select batch from operation where seq = ?1) order by seq""",
+        (seq,),
+    ).fetchall()
+    return [row[0] for row in rows]
+
+
+def chain(
+    previous: bytes,
+    row: tuple[Any, ...],
+    meta: bytes | None,
+    changes: list[tuple[str, str, bytes | None]],
+) -> bytes:
+    """Return the SHA-256 of an operation, its changes, and the hash before it."""
+    digest = hashlib.sha256(previous)
+    digest.update(json.dumps(row, separators=(",", ":")).encode())
+    digest.update(meta or b"-")
+    for kind, key, after in sorted(changes, key=lambda change: change[:2]):
+        digest.update(hashlib.sha256(f"{kind}\0{key}\0".encode()).digest())
+        digest.update(hashlib.sha256(b"-" if after is None else after).digest())
+    return digest.digest()
+
+
+def recorded(act: Act, clock: Clock, work: Callable[[Tx], T]) -> Callable[[apsw.Connection], T]:
+    """Return a job for the writer: `work` inside one journaled operation."""
+
+    def job(connection: apsw.Connection) -> T:
+        tx = Tx(connection, act, clock)
+        result = work(tx)
+        tx.finish()
+        return result
+
+    return job

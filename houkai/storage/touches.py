@@ -1,0 +1,55 @@
+"""Access counts, gathered in memory and written when the writer rests; never journaled."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable
+
+import apsw
+
+
+class Touches:
+    """The accesses of one open file that are not written yet."""
+
+    def __init__(self) -> None:
+        self._pending: dict[str, tuple[int, float]] = {}
+        self._lock = threading.Lock()
+
+    def add(self, ids: Iterable[str], at: float) -> None:
+        """Count one access of each memory."""
+        with self._lock:
+            for id in ids:
+                self._pending[id] = (self._pending.get(id, (0, 0.0))[0] + 1, at)
+
+    def pending(self, id: str) -> tuple[int, float] | None:
+        """Return the accesses of a memory that are not in the file yet."""
+        return self._pending.get(id)
+
+    def __bool__(self) -> bool:
+        """Say whether anything waits to be written."""
+        return bool(self._pending)
+
+    def flush(self, connection: apsw.Connection) -> None:
+        """Write what waits, in a transaction that need not reach the disk at once."""
+        with self._lock:
+            batch = self._pending
+            if not batch:
+                return
+            level = connection.pragma("synchronous")
+            connection.pragma("synchronous", 1)
+            try:
+                with connection:
+                    write(connection, batch)
+            finally:
+                connection.pragma("synchronous", level)
+            self._pending = {}
+
+
+def write(connection: apsw.Connection, batch: dict[str, tuple[int, float]]) -> None:
+    """Add counts to the file; another process's counts are added to, never overwritten."""
+    connection.executemany(
+        """insert into touch(id, count, last_at) values (?, ?, ?)
+           on conflict(id) do update set count = count + excluded.count,
+             last_at = max(last_at, excluded.last_at)""",
+        [(id, count, at) for id, (count, at) in batch.items()],
+    )

@@ -1,0 +1,149 @@
+"""`MemoryStore`: a memory file as an object; its methods are the operations."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from types import TracebackType
+from typing import Any, Self
+
+from houkai import clock as clocks
+from houkai import ops, params, settings
+from houkai.clock import Clock
+from houkai.errors import Busy, Full, InputError, ReadOnly
+from houkai.handle import ConflictFn, ImportanceFn, Reranker, Settings, Store
+from houkai.model import HybridWeights
+from houkai.rules import clean
+from houkai.storage.database import Database
+from houkai.storage.touches import Touches
+from houkai.vocabulary import CONFLICT_POLICIES, ConflictPolicy, Durability
+
+
+class MemoryStore(Store):
+    """Open a memory file, made when it is not there, and operate on one collection of it.
+
+    `path` defaults to the file every door shares (HOUKAI_DB, config file, ~/.houkai/memory.db);
+    ":memory:" keeps everything in RAM. `embedder` is an Embedder or any callable from a list of
+    texts to vectors. Threads may share a store; close it, or use `with`, to leave just one file.
+    Raises Foreign, Corrupt, SchemaTooNew, ReadOnly; the file is then left as it was.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        collection: str | None = None,
+        *,
+        embedder: Any = None,
+        actor: str = "lib",
+        conflict_policy: ConflictPolicy = "ignore",
+        conflict_threshold: float = 0.8,
+        contradiction_fn: ConflictFn | None = None,
+        hybrid_weights: HybridWeights | None = None,
+        reranker: Reranker | None = None,
+        importance_fn: ImportanceFn | None = None,
+        journal_enabled: bool = True,
+        durability: Durability = "full",
+        clock: Clock = clocks.now,
+    ) -> None:
+        if conflict_policy not in CONFLICT_POLICIES:
+            raise InputError(
+                f"conflict_policy must be one of: {', '.join(CONFLICT_POLICIES)}"
+                f" — got {conflict_policy!r}."
+            )
+        where = settings.load(None if path is None else os.fspath(path), collection)
+        super().__init__(
+            Database(where.db.value, durability=durability),
+            _embedder(embedder),
+            _collection_name(where.collection.value),
+            actor,
+            Settings(
+                hybrid_weights=hybrid_weights or HybridWeights(),
+                reranker=reranker,
+                importance_fn=importance_fn,
+                contradiction_fn=contradiction_fn,
+                conflict_policy=conflict_policy,
+                conflict_threshold=conflict_threshold,
+                journal_enabled=journal_enabled,
+                clock=clock,
+            ),
+            Touches(),
+        )
+        self._owner = True
+        self.db.when_quiet(self.touches.flush)
+
+    def as_actor(self, name: str, session: str | None = None) -> Self:
+        """Return a view of this store whose changes are recorded under another actor.
+
+        The view shares the open file; leaving or closing it does not close the store.
+        """
+        view = super().as_actor(name, session)
+        view._owner = False
+        return view
+
+    def close(self) -> None:
+        """Write what waits and close the file, leaving nothing beside it; may be repeated."""
+        if not self._owner:
+            return
+        if self.touches and not self.db.closed:
+            # Access counts are a hint; losing some costs nobody a memory.
+            with contextlib.suppress(Busy, ReadOnly, Full):
+                self.db.settle()
+        self.db.close()
+
+    def __enter__(self) -> Self:
+        """Return the store."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Close the store."""
+        self.close()
+
+    remember = ops.memories.remember
+    remember_many = ops.memories.remember_many
+    edit = ops.memories.edit
+    forget = ops.removal.forget
+    nuke = ops.removal.nuke
+
+    get = ops.listing.get
+    find_id = ops.listing.find_id
+    find_by_content_hash = ops.listing.find_by_content_hash
+    list_recent = ops.listing.list_recent
+    count = ops.listing.count
+    recall = ops.recall.recall
+
+    history = ops.history.history
+    journal = ops.history.journal
+    operation = ops.history.operation
+    state_at = ops.history.state_at
+    get_at = ops.history.get_at
+    undo = ops.undoing.undo
+    undo_last = ops.undoing.undo_last
+    redo = ops.undoing.redo
+
+    stats = ops.health.stats
+
+
+def _collection_name(name: str) -> str:
+    cleaned = clean(_collection_rule, {"collection": name})["collection"]
+    if not cleaned or cleaned == "*":
+        raise InputError(f"collection must be a name, got {name!r}.")
+    return str(cleaned)
+
+
+def _collection_rule(collection: params.CollectionFilter) -> None:
+    """Carry the rule of a collection's name."""
+
+
+def _embedder(given: Any) -> Any:
+    if given is None:
+        from houkai.embed.minilm import MiniLM
+
+        return MiniLM()
+    from houkai.embed.adapt import adapt
+
+    return adapt(given)

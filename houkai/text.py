@@ -1,0 +1,136 @@
+"""Pure functions over text: hashes, and the words an index adds to what SQLite finds itself.
+
+FTS5's unicode61 splits at everything that is no letter or digit. What it cannot see, the stored
+column `words` adds: bigrams of scripts without spaces, the parts of CamelCase names, joined
+snake_case names, and the plain form of compatibility characters (full width, ligatures).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from itertools import pairwise
+from typing import Final
+
+SPACELESS: Final = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uac00-\ud7a3"
+_RUN: Final = re.compile(f"[{SPACELESS}]+")
+_WORD: Final = re.compile(r"[^\W_]+")
+_JOINED: Final = re.compile(r"[^\W_]+(?:[_\-./:@#]+[^\W_]+)+")
+_CAMEL: Final = re.compile(
+    r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_A-Za-z]+",
+)
+_HAS_CAMEL: Final = re.compile(r"[a-z][A-Z]|[A-Z]{2}[a-z]|[A-Za-z]\d|\d[A-Za-z]")
+_MIXED: Final = re.compile(f"[{SPACELESS}]+|[^\\W_{SPACELESS}]+")
+
+
+def text_hash(text: str) -> bytes:
+    """Return the 16 bytes that name a text, letter for letter."""
+    return hashlib.sha256(text.encode("utf-8")).digest()[:16]
+
+
+def content_hash(text: str) -> str:
+    """Return 32 hex digits that ignore case and white space, as the idempotent write compares."""
+    return hashlib.sha256(" ".join(text.lower().split()).encode("utf-8")).hexdigest()[:32]
+
+
+def fold(text: str) -> str:
+    """Return text as the index compares it: compatibility forms and case removed."""
+    return unicodedata.normalize("NFKC", text).casefold()
+
+
+def words_of(text: str) -> list[str]:
+    """Return the folded words of a text in order, as unicode61 would split them."""
+    return _WORD.findall(fold(text))
+
+
+def raw_words(text: str) -> list[str]:
+    """Return the words of a text with their case, compatibility forms removed."""
+    return _WORD.findall(unicodedata.normalize("NFKC", text))
+
+
+def script_pieces(word: str) -> list[str]:
+    """Split a word where a script without spaces begins or ends."""
+    return [word] if word.isascii() else _MIXED.findall(word)
+
+
+def is_spaceless(piece: str) -> bool:
+    """Say whether a piece is of a script that writes no spaces."""
+    return not piece.isascii() and _RUN.fullmatch(piece) is not None
+
+
+def bigrams(run: str) -> Iterator[str]:
+    """Yield the overlapping pairs of a run, and its last sign so that a prefix finds every one."""
+    for left, right in pairwise(run):
+        yield left + right
+    yield run[-1]
+
+
+def camel_parts(word: str) -> list[str]:
+    """Return the parts of a CamelCase or letter-digit name, folded; [] when there is one part."""
+    if not _HAS_CAMEL.search(word):
+        return []
+    parts = [part.casefold() for part in _CAMEL.findall(word)]
+    return parts if len(parts) > 1 else []
+
+
+def joined(name: str) -> str:
+    """Return a snake_case, kebab-case or dotted name without its separators, folded."""
+    return "".join(_WORD.findall(fold(name)))
+
+
+def names_in(text: str) -> list[str]:
+    """Return what looks like an identifier, path, version or hash: parts tied by separators."""
+    return _JOINED.findall(text)
+
+
+def index_words(text: str) -> str | None:
+    """Return the extra words to index for a text, or None when SQLite sees them all."""
+    extra = list(_extra_words(text))
+    return " ".join(dict.fromkeys(extra)) if extra else None
+
+
+def _extra_words(text: str) -> Iterator[str]:
+    plain = unicodedata.normalize("NFKC", text)
+    if not plain.isascii():
+        yield from _wide_words(text, plain)
+    for name in _JOINED.findall(plain):
+        if len(whole := joined(name)) <= 64:
+            yield whole
+    for word in _WORD.findall(plain):
+        yield from camel_parts(word)
+
+
+def _wide_words(text: str, plain: str) -> Iterator[str]:
+    for token in _WORD.findall(plain):
+        pieces = _MIXED.findall(token)
+        for piece in pieces:
+            if _RUN.fullmatch(piece):
+                yield from bigrams(piece)
+            elif len(pieces) > 1:
+                yield piece.casefold()
+    if plain != text:
+        seen = set(_WORD.findall(text.casefold()))
+        yield from (word for word in _WORD.findall(plain.casefold()) if word not in seen)
+
+
+def index_names(tags: Iterable[str], entities: Iterable[str], author: str | None) -> str | None:
+    """Return the names a memory carries, as text for the index."""
+    names = [*tags, *entities, *([author] if author else [])]
+    extra = [more for name in names if (more := index_words(name))]
+    return "\n".join([*names, *extra]) or None
+
+
+def index_dates(created_at: float) -> str:
+    """Return the day, month, year and weekday of a moment as words."""
+    moment = datetime.fromtimestamp(created_at, UTC)
+    return f"{moment.day} {_MONTHS[moment.month - 1]} {moment.year} {_DAYS[moment.weekday()]}"
+
+
+_MONTHS: Final = (
+    *("january", "february", "march", "april", "may", "june"),
+    *("july", "august", "september", "october", "november", "december"),
+)
+_DAYS: Final = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
