@@ -21,7 +21,7 @@ from houkai.storage.touches import Touches
 from houkai.vocabulary import ConflictPolicy
 
 if TYPE_CHECKING:
-    from houkai.search.resident import Resident
+    from houkai.search.sketches import Sketches
 
 T = TypeVar("T")
 Reranker = Callable[[str, list[Memory]], Sequence[float]]
@@ -105,11 +105,15 @@ class Store:
         )
         return self.db.write(recorded(act, self.settings.clock, work))
 
-    def resident(self) -> Resident:
-        """Return the copy of the sketches that every view of this store shares."""
+    def sketches(self) -> Sketches:
+        """Return the sketches to search: the file's at first, a copy in RAM from then on."""
         from houkai.search.resident import Resident  # numpy, which a listing never needs
+        from houkai.search.sketches import InFile
 
-        found: Resident = self._derived.setdefault("resident", Resident())
+        found: Sketches | None = self._derived.get("sketches")
+        if found is None:
+            self._derived["sketches"] = Resident()
+            return InFile()
         return found
 
     def where(self, *, collection: str | None = None, **given: Any) -> Filter:

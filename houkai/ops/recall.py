@@ -10,7 +10,7 @@ import apsw
 
 from houkai import params
 from houkai.errors import NotReady
-from houkai.handle import Reranker, Store
+from houkai.handle import Store
 from houkai.model import ExplainedHit, Hit
 from houkai.ops.meaning import mismatch
 from houkai.rules import clean
@@ -36,7 +36,6 @@ def recall(
     *,
     touch: params.Touch = True,
     explain: params.Explain = False,
-    reranker: Reranker | None = None,
     **options: Unpack[params.RecallOptions],
 ) -> list[Hit] | list[ExplainedHit]:
     """Return the memories most relevant to a query, best first.
@@ -100,17 +99,18 @@ def _gather(
     rank: Ranking,
     k: int,
 ) -> Pool:
-    from houkai.search import dense, lexical, pool
+    from houkai.search import dense, lexical, pool, sketches
 
     enough = k * rank.overfetch
+    held = store.sketches()
     near = (
-        dense.search(connection, vector, where, store.resident(), enough)
+        dense.search(connection, vector, where, held, enough)
         if vector is not None
-        else {}
+        else sketches.as_windows([])
     )
     words = rank.mode == "hybrid"
     worded = lexical.search(connection, asked, where, max(enough, lexical.DEPTH)) if words else {}
-    found = pool.gather(connection, near, worded, vector)
+    found = pool.gather(connection, near, worded, vector, held)
     if rank.min_cosine is not None:
         found = found.keep(found.cosine >= rank.min_cosine)
     return found

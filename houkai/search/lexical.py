@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import apsw
 
@@ -14,6 +14,7 @@ DEPTH: Final = 400
 """Memories taken from the channel; further down BM25 tells nothing apart."""
 COLUMN_WEIGHTS: Final = (1.0, 1.0, 1.0, 0.2, 0.0)
 """Weights of text, words, names, dates, scope in BM25."""
+_WEIGHTS: Final = ", ".join(map(str, COLUMN_WEIGHTS))
 
 
 def search(
@@ -23,16 +24,29 @@ def search(
     match = query.match(_scope(connection, where))
     if match is None:
         return {}
-    sql, values = condition(where)
-    weights = ", ".join(map(str, COLUMN_WEIGHTS))
-    rows = connection.execute(
-        f"""select f.rowid, bm25(memory_fts, {weights}) from memory_fts f
-            join memory m on m.pk = f.rowid
-            where memory_fts match :match and {sql}
-            order by bm25(memory_fts, {weights}) limit :limit""",
-        {**values, "match": match, "limit": limit},
-    )
+    for reach in (2 * limit, -1):
+        rows, cut = _best(connection, match, where, limit, reach)
+        if len(rows) == limit or not cut:
+            break
     return {pk: -score for pk, score in rows}
+
+
+def _best(
+    connection: apsw.Connection, match: str, where: Filter, limit: int, reach: int
+) -> tuple[list[tuple[Any, ...]], bool]:
+    """Filter the `reach` best matches (-1: all); say whether the cut may have cost eligible ones.
+
+    Looking up every match to filter it costs more than ranking it, so the best come first.
+    """
+    sql, values = condition(where)
+    rows: list[tuple[Any, ...]] = connection.execute(
+        f"""select f.rowid, f.score from
+              (select rowid, bm25(memory_fts, {_WEIGHTS}) as score
+               from memory_fts where memory_fts match :match order by 2 limit :reach) f
+            cross join memory m on m.pk = f.rowid where {sql} order by 2 limit :limit""",
+        {**values, "match": match, "limit": limit, "reach": reach},
+    ).fetchall()
+    return rows, reach >= 0
 
 
 def _scope(connection: apsw.Connection, where: Filter) -> int | None:

@@ -4,25 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import chain
+from typing import Any
 
 import apsw
 import numpy as np
 from numpy.typing import NDArray
 
 from houkai.search import dense
+from houkai.search.sketches import Ints, Sketches, Windows
 
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Pool:
-    """Candidates as parallel arrays; the order means nothing.
+    """Candidates as parallel arrays, ordered by number.
 
     `cosine` is NaN where a memory has no vector, `bm25` 0 where no word matches. Times are epoch
     seconds; `accessed_at` falls back to `created_at`.
     """
 
-    pk: NDArray[np.int64]
+    pk: Ints
     cosine: Floats
     bm25: Floats
     importance: Floats
@@ -41,34 +44,35 @@ class Pool:
 
 def gather(
     connection: apsw.Connection,
-    near: Mapping[int, float],
+    near: Windows,
     worded: Mapping[int, float],
     vector: NDArray[np.float32] | None,
+    sketches: Sketches,
 ) -> Pool:
     """Unite the channels; candidates found by words alone get their true cosine."""
-    cosine = dict(near)
-    if vector is not None:
-        cosine |= dense.cosines(connection, [pk for pk in worded if pk not in near], vector)
-    pks = np.fromiter(dict.fromkeys((*near, *worded)), np.int64)
-    rows = (
+    by_words = np.fromiter(worded, np.int64, len(worded))
+    pks = np.union1d(near.pk, by_words)
+    cosine = np.full(len(pks), np.nan)
+    if vector is not None and len(pks):
+        rest = sketches.windows(connection, np.setdiff1d(by_words, near.pk))
+        both = Windows(*(np.concatenate(pair) for pair in zip(near, rest, strict=True)))
+        found, values = dense.cosines(connection, both, vector)
+        cosine[np.searchsorted(pks, found)] = values
+    bm25 = np.zeros(len(pks))
+    bm25[np.searchsorted(pks, by_words)] = np.fromiter(worded.values(), np.float64, len(worded))
+    return Pool(pks, cosine, bm25, *_columns(connection, pks))
+
+
+def _columns(connection: apsw.Connection, pks: Ints) -> tuple[Floats, ...]:
+    rows: list[tuple[Any, ...]] = (
         connection.execute(
-            """select m.pk, m.importance, m.polarity, m.created_at,
-                 coalesce(t.last_at, m.created_at)
-           from memory m left join touch t on t.id = m.id
-           where m.pk in (select value from carray(?))""",
+            """select m.importance, m.polarity, m.created_at, coalesce(t.last_at, m.created_at)
+           from carray(?) a cross join memory m on m.pk = a.value
+           left join touch t on t.id = m.id""",
             (apsw.carray(pks),),
         ).fetchall()
         if len(pks)
         else []
     )
-    columns = np.array(rows, np.float64).reshape(len(rows), 5).T
-    order = columns[0].astype(np.int64)
-    return Pool(
-        pk=order,
-        cosine=np.array([cosine.get(pk, np.nan) for pk in order.tolist()], np.float64),
-        bm25=np.array([worded.get(pk, 0.0) for pk in order.tolist()], np.float64),
-        importance=columns[1],
-        polarity=columns[2],
-        created_at=columns[3],
-        accessed_at=columns[4],
-    )
+    flat = np.fromiter(chain.from_iterable(rows), np.float64, 4 * len(rows))
+    return tuple(flat.reshape(len(rows), 4).T)

@@ -7,101 +7,142 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 import apsw
 import numpy as np
 from numpy.typing import NDArray
 
-_SKETCHES: Final = """select m.pk, m.collection, e.sketch from memory m
+from houkai.search.sketches import Ints, Windows
+
+_SKETCHES: Final = """select m.pk, m.collection, e.pk, e.sketch from memory m
   join embedding e on e.text_hash = m.text_hash
   where e.model = (select value from meta where key = 'model')"""
 _RELOAD: Final = 2_000
 """Changed memories beyond which a fresh copy is cheaper than patching."""
 
-_State = tuple[int, int]
+
+@dataclass(frozen=True)
+class _Copy:
+    """One state of the sketches, in the order of the memories' numbers; never changed in place."""
+
+    at: tuple[int, int]
+    pk: Ints
+    collection: Ints
+    embedding: Ints
+    bits: NDArray[np.uint64]
 
 
 class Resident:
-    """The sketches of every window: its memory's number, its collection, its bits."""
+    """The sketches of every window of every memory, as of the snapshot that asks."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._at: _State | None = None
-        self.pk: NDArray[np.int64] = np.empty(0, np.int64)
-        self.collection: NDArray[np.int64] = np.empty(0, np.int64)
-        self.bits: NDArray[np.uint8] = np.empty((0, 0), np.uint8)
+        self._copy: _Copy | None = None
 
     def nearest(
-        self, connection: apsw.Connection, sketch: bytes, collection: int | None, limit: int
-    ) -> NDArray[np.int64]:
-        """Return the numbers of the memories with the nearest sketches, nearest first.
+        self, connection: apsw.Connection, sketch: bytes, scope: int | None, limit: int
+    ) -> Windows:
+        """Return the windows with the nearest sketches, of one collection or all."""
+        copy = self._current(connection)
+        pk, embedding, bits = copy.pk, copy.embedding, copy.bits
+        if scope is not None and len(pk) and not (copy.collection == scope).all():
+            mask = copy.collection == scope
+            pk, embedding, bits = pk[mask], embedding[mask], bits[mask]
+        if limit >= len(pk):
+            return Windows(pk, embedding)
+        distance = np.bitwise_count(bits ^ _words(sketch)).sum(axis=1, dtype=np.int32)
+        best = np.argpartition(distance, limit)[:limit]
+        return Windows(pk[best], embedding[best])
 
-        The snapshot of `connection` decides what is seen.
-        """
-        with self._lock:
-            self._refresh(connection)
-            pk, inside, bits = self.pk, self.collection, self.bits
-        if not len(pk):
-            return pk
-        wanted = np.frombuffer(sketch, np.uint8)
-        if collection is not None:
-            mask = inside == collection
-            pk, bits = pk[mask], bits[mask]
-        distance = _hamming(bits, wanted)
-        if limit < len(distance):
-            best = np.argpartition(distance, limit)[:limit]
-            order = best[np.argsort(distance[best], kind="stable")]
-        else:
-            order = np.argsort(distance, kind="stable")
-        return np.fromiter(dict.fromkeys(pk[order].tolist()), np.int64)
+    def windows(self, connection: apsw.Connection, pks: Ints) -> Windows:
+        """Return all windows of some memories."""
+        copy = self._current(connection)
+        wanted = np.unique(pks)
+        first = np.searchsorted(copy.pk, wanted, "left")
+        last = np.searchsorted(copy.pk, wanted, "right")
+        at = (
+            np.concatenate(
+                [np.arange(a, b) for a, b in zip(first, last, strict=True)]
+                or [np.empty(0, np.int64)]
+            )
+            if (last - first > 1).any()
+            else first[last > first]
+        )
+        return Windows(copy.pk[at], copy.embedding[at])
 
-    def _refresh(self, connection: apsw.Connection) -> None:
-        state: _State = connection.execute(
+    def size(self, connection: apsw.Connection) -> int:
+        """Return how many windows there are."""
+        return len(self._current(connection).pk)
+
+    def _current(self, connection: apsw.Connection) -> _Copy:
+        state: tuple[int, int] = connection.execute(
             """select (select coalesce(max(seq), 0) from operation),
                       (select value from meta where key = 'vector_epoch')"""
         ).get
-        if state == self._at:
-            return
-        changed = None
-        if self._at is not None and state[1] == self._at[1] and state[0] > self._at[0]:
-            changed = connection.execute(
-                """select distinct row from change
-                   where kind = 'memory' and operation > ? limit ?""",
-                (self._at[0], _RELOAD + 1),
-            ).fetchall()
-        if changed is None or len(changed) > _RELOAD:
-            self._set(connection.execute(_SKETCHES).fetchall())
-        else:
-            self._patch(connection, np.array([pk for (pk,) in changed], np.int64))
-        self._at = state
+        with self._lock:
+            if self._copy is None or self._copy.at != state:
+                self._copy = _renewed(connection, self._copy, state)
+            return self._copy
 
-    def _patch(self, connection: apsw.Connection, changed: NDArray[np.int64]) -> None:
-        rows = connection.execute(
+
+def _renewed(connection: apsw.Connection, old: _Copy | None, state: tuple[int, int]) -> _Copy:
+    """Patch the copy from the journal, or read it anew when that is not less work."""
+    if old is not None and old.at[1] == state[1] and old.at[0] < state[0]:
+        changed: list[tuple[Any, ...]] = connection.execute(
+            """select distinct row from change
+               where kind = 'memory' and operation > ? limit ?""",
+            (old.at[0], _RELOAD + 1),
+        ).fetchall()
+        if len(changed) <= _RELOAD:
+            return _patched(connection, old, np.array([pk for (pk,) in changed], np.int64), state)
+    return _copy_of(connection.execute(_SKETCHES).fetchall(), state)
+
+
+def _patched(
+    connection: apsw.Connection, old: _Copy, changed: Ints, state: tuple[int, int]
+) -> _Copy:
+    rows = (
+        connection.execute(
             f"{_SKETCHES} and m.pk in (select value from carray(?))", (apsw.carray(changed),)
         ).fetchall()
-        stay = ~np.isin(self.pk, changed)
-        old = (self.pk[stay], self.collection[stay], self.bits[stay])
-        self._set(rows)
-        if not len(old[0]):
-            return
-        if not rows:
-            self.pk, self.collection, self.bits = old
-            return
-        self.pk = np.concatenate([old[0], self.pk])
-        self.collection = np.concatenate([old[1], self.collection])
-        self.bits = np.concatenate([old[2], self.bits])
+        if len(changed)
+        else []
+    )
+    fresh = _copy_of(rows, state)
+    stay = ~np.isin(old.pk, changed)
+    if not rows:
+        return _Copy(state, old.pk[stay], old.collection[stay], old.embedding[stay], old.bits[stay])
+    if not stay.any():
+        return fresh
+    pk = np.concatenate([old.pk[stay], fresh.pk])
+    order = np.argsort(pk, kind="stable")
+    return _Copy(
+        state,
+        pk[order],
+        np.concatenate([old.collection[stay], fresh.collection])[order],
+        np.concatenate([old.embedding[stay], fresh.embedding])[order],
+        np.concatenate([old.bits[stay], fresh.bits])[order],
+    )
 
-    def _set(self, rows: Sequence[tuple[Any, ...]]) -> None:
-        self.pk = np.fromiter((row[0] for row in rows), np.int64, len(rows))
-        self.collection = np.fromiter((row[1] for row in rows), np.int64, len(rows))
-        packed = np.frombuffer(b"".join(row[2] for row in rows), np.uint8)
-        self.bits = packed.reshape(len(rows), -1) if rows else np.empty((0, 0), np.uint8)
+
+def _copy_of(rows: Sequence[tuple[Any, ...]], state: tuple[int, int]) -> _Copy:
+    ordered = sorted(rows, key=lambda row: row[:3])
+    numbers = np.array([row[:3] for row in ordered], np.int64).reshape(len(rows), 3)
+    bits = _words(b"".join(_padded(row[3]) for row in ordered))
+    return _Copy(
+        state,
+        numbers[:, 0].copy(),
+        numbers[:, 1].copy(),
+        numbers[:, 2].copy(),
+        bits.reshape(len(rows), -1) if rows else np.empty((0, 1), np.uint64),
+    )
 
 
-def _hamming(bits: NDArray[np.uint8], wanted: NDArray[np.uint8]) -> NDArray[np.int64]:
-    """Return how many bits differ, by 64-bit words where the width allows."""
-    if bits.shape[1] % 8 == 0:
-        bits, wanted = bits.view(np.uint64), wanted.view(np.uint64)
-    count: NDArray[np.int64] = np.bitwise_count(bits ^ wanted).sum(axis=1, dtype=np.int64)
-    return count
+def _padded(sketch: bytes) -> bytes:
+    return sketch.ljust(-(-len(sketch) // 8) * 8, b"\0")
+
+
+def _words(sketch: bytes) -> NDArray[np.uint64]:
+    return np.frombuffer(_padded(sketch), np.uint64)

@@ -1,0 +1,98 @@
+"""Which windows are near a query by the signs of their vectors: what dense search stands on."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple, Protocol
+
+import apsw
+import numpy as np
+from numpy.typing import NDArray
+
+from houkai.storage.vectors import WINDOWS
+
+Ints = NDArray[np.int64]
+KNN_LIMIT: Final = 4_096
+"""The largest k that vec0 answers."""
+
+
+class Windows(NamedTuple):
+    """Windows as parallel arrays: whose they are, and the number of their stored vector."""
+
+    pk: Ints
+    embedding: Ints
+
+
+class Sketches(Protocol):
+    """The sketches of a file, held in RAM by a process that stays or asked of vec0 by one that
+    goes.
+    """
+
+    def nearest(
+        self, connection: apsw.Connection, sketch: bytes, scope: int | None, limit: int
+    ) -> Windows:
+        """Return the windows with the nearest sketches, of one collection or all."""
+
+    def windows(self, connection: apsw.Connection, pks: Ints) -> Windows:
+        """Return all windows of some memories."""
+
+    def size(self, connection: apsw.Connection) -> int:
+        """Return how many windows there are."""
+
+
+class InFile:
+    """The sketches as sqlite-vec holds them: nothing to load, so right for a single recall."""
+
+    def nearest(
+        self, connection: apsw.Connection, sketch: bytes, scope: int | None, limit: int
+    ) -> Windows:
+        """Return the windows with the nearest sketches; vec0 answers for 4,096 at most."""
+        if limit > KNN_LIMIT:
+            return _all(connection, scope)
+        inside = "" if scope is None else "and collection = :scope"
+        rows = connection.execute(
+            f"""select v.rowid / :windows, e.pk from
+                  (select rowid from memory_vec
+                   where sketch match vec_bit(:sketch) and k = :k {inside}) v
+                cross join memory m on m.pk = v.rowid / :windows
+                cross join embedding e on e.text_hash = m.text_hash
+                  and e.model = (select value from meta where key = 'model')
+                  and e.window = v.rowid % :windows""",
+            {"sketch": sketch, "k": limit, "windows": WINDOWS}
+            | ({} if scope is None else {"scope": scope}),
+        ).fetchall()
+        return as_windows(rows)
+
+    def windows(self, connection: apsw.Connection, pks: Ints) -> Windows:
+        """Return all windows of some memories."""
+        rows = (
+            connection.execute(
+                """select m.pk, e.pk from carray(?) a cross join memory m on m.pk = a.value
+               cross join embedding e on e.text_hash = m.text_hash
+                 and e.model = (select value from meta where key = 'model')""",
+                (apsw.carray(np.ascontiguousarray(pks)),),
+            ).fetchall()
+            if len(pks)
+            else []
+        )
+        return as_windows(rows)
+
+    def size(self, connection: apsw.Connection) -> int:
+        """Return how many vectors are stored, which is close enough."""
+        return int(connection.execute("select count(*) from embedding").get)
+
+
+def _all(connection: apsw.Connection, scope: int | None) -> Windows:
+    return as_windows(
+        connection.execute(
+            """select m.pk, e.pk from memory m cross join embedding e on e.text_hash = m.text_hash
+                 and e.model = (select value from meta where key = 'model')
+               where :scope is null or m.collection = :scope""",
+            {"scope": scope},
+        ).fetchall()
+    )
+
+
+def as_windows(rows: list[tuple[int | float | str | bytes | None, ...]]) -> Windows:
+    """Return (pk, embedding) rows as arrays."""
+    pairs = np.array(rows, np.int64).reshape(len(rows), 2)
+    return Windows(pairs[:, 0].copy(), pairs[:, 1].copy())
