@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import ctypes
 import logging
 import os
 import threading
 import uuid
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Final, TypeVar
 
 import apsw
 
-from houkai.errors import Corrupt, ReadOnly, StorageError
+from houkai.errors import Corrupt, InputError, ReadOnly, StorageError
 from houkai.storage import connection as sqlite
 from houkai.storage import files, migrate
 from houkai.storage.writer import Job, Writer
@@ -23,6 +24,11 @@ from houkai.vocabulary import Durability
 
 T = TypeVar("T")
 MEMORY: Final = ":memory:"
+JOURNAL_VARIABLE: Final = "HOUKAI_JOURNAL"
+FOLD_PAGES: Final = 1_000
+TRIM_PAGES: Final = 4_000
+"""Length of the log from which commits wait for readers to let it start anew: 16 MiB."""
+UPKEEP_S: Final = 0.1
 
 _log = logging.getLogger(__name__)
 _alive: weakref.WeakSet[Database] = weakref.WeakSet()
@@ -33,6 +39,19 @@ def _close_all() -> None:
     """Leave one file behind even when a program ends without closing its stores."""
     for database in list(_alive):
         database.close()
+
+
+def _abandon_all() -> None:
+    """Keep a forked child from closing the parent's connections.
+
+    A child holds none of the parent's locks, so a close there would delete the log in use.
+    """
+    for database in list(_alive):
+        database.abandon()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_abandon_all)
 
 
 class Database:
@@ -48,8 +67,10 @@ class Database:
         self._lock = threading.Lock()
         self._closed = False
         self._chores: list[Callable[[apsw.Connection], None]] = []
+        self._log_pages = 0
         self._target = self._prepare_target()
-        self._writer = Writer(self._connect_writer, self._rest)
+        self._journal_mode = self._choose_journal_mode()
+        self._writer = Writer(self._connect_writer, self._trim_log, self._rest)
         self._settle()
         _alive.add(self)
 
@@ -59,10 +80,26 @@ class Database:
         if files.inspect(self.path) is files.Found.NOTHING:
             files.reserve(self.path)
         elif not files.writable(self.path):
+            files.refuse_unreadable_log(self.path)
             self.read_only = True
             # WAL needs to write beside the file; immutable reads it as it lies.
             return sqlite.uri(self.path, immutable="1")
         return sqlite.uri(self.path)
+
+    def _choose_journal_mode(self) -> str:
+        """Return wal, or what a user chose for a place where wal cannot work."""
+        chosen = os.environ.get(JOURNAL_VARIABLE, "").lower()
+        if chosen not in ("", "wal", "delete"):
+            raise InputError(f"{JOURNAL_VARIABLE} must be wal or delete, got {chosen!r}.")
+        network = None if self.path is None else files.network_type(self.path)
+        if network is not None and chosen != "delete":
+            raise StorageError(
+                f"{self.name} lies on a network file system ({network}), where the log that "
+                "several processes share does not work.",
+                hint=f"Keep it on a local disk, or set {JOURNAL_VARIABLE}=delete and use it "
+                "from one machine at a time.",
+            )
+        return chosen or "wal"
 
     def _settle(self) -> None:
         """Check what the file is and bring it to the present schema."""
@@ -85,10 +122,13 @@ class Database:
     def _migrate(self, connection: apsw.Connection) -> None:
         if self.read_only:
             raise ReadOnly(f"{self.name} needs a newer schema, but it cannot be written.")
-        if self.path is not None:
-            connection.pragma("journal_mode", "wal")
-            sqlite.verify_pragma(connection, "journal_mode", "wal")
+        self._set_journal_mode(connection)
         migrate.migrate(connection, self.path, self.name)
+
+    def _set_journal_mode(self, connection: apsw.Connection) -> None:
+        if self.path is not None:
+            connection.pragma("journal_mode", self._journal_mode)
+            sqlite.verify_pragma(connection, "journal_mode", self._journal_mode)
 
     def _connect_reader(self) -> apsw.Connection:
         return sqlite.connect(
@@ -102,10 +142,11 @@ class Database:
                 hint="Check its permissions, or copy it to a folder you own.",
             )
         connection = sqlite.connect(self._target)
+        with self._lock:
+            self._open.add(connection)
         with sqlite.translated():
-            if self.path is not None:
-                connection.pragma("journal_mode", "wal")
-                sqlite.verify_pragma(connection, "journal_mode", "wal")
+            self._set_journal_mode(connection)
+            connection.set_wal_hook(self._note_log)
             level = 2 if self.durability == "full" else 1
             connection.pragma("synchronous", level)
             sqlite.verify_pragma(connection, "synchronous", level)
@@ -164,10 +205,30 @@ class Database:
         """Add a chore that the writer does a second after the last write, and at the end."""
         self._chores.append(chore)
 
+    def _note_log(self, connection: apsw.Connection, name: str, pages: int) -> int:
+        """Fold the log in as SQLite does by itself, and remember how long it is."""
+        self._log_pages = pages
+        if pages >= FOLD_PAGES:
+            connection.wal_checkpoint(name, apsw.SQLITE_CHECKPOINT_PASSIVE)
+        return apsw.SQLITE_OK
+
+    def _trim_log(self, connection: apsw.Connection) -> None:
+        """Start the log anew when readers that never all pause have let it grow."""
+        if self._log_pages >= TRIM_PAGES:
+            self._log_pages = 0
+            self._upkeep(connection, [])
+
     def _rest(self, connection: apsw.Connection) -> None:
         """Do the chores and fold the log into the file, so that a plain copy is whole."""
+        self._upkeep(connection, self._chores)
+
+    def _upkeep(
+        self, connection: apsw.Connection, chores: Sequence[Callable[[apsw.Connection], None]]
+    ) -> None:
+        """Give way to others at once: a user's write may be waiting behind this."""
+        connection.set_busy_handler(sqlite.jittered_wait(UPKEEP_S))
         try:
-            for chore in self._chores:
+            for chore in chores:
                 chore(connection)
             if self.path is not None:
                 connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
@@ -175,6 +236,14 @@ class Database:
             return  # somebody reads or writes; the next quiet moment will do
         except apsw.Error as error:
             _log.warning("Upkeep of %s is put off: %s", self.name, error)
+        finally:
+            connection.set_busy_handler(sqlite.jittered_wait(sqlite.BUSY_S))
+
+    def abandon(self) -> None:
+        """Forget the connections without closing them, in a process that did not open them."""
+        for connection in self._open:
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
+        self._closed = True
 
     def close(self) -> None:
         """End every connection, the last of which leaves only the file; harmless when repeated."""

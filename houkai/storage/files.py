@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 from enum import Enum
 from pathlib import Path
@@ -80,3 +81,39 @@ def siblings(path: Path) -> list[Path]:
         for suffix in ("-wal", "-shm", "-journal")
         if (other := path.with_name(path.name + suffix)).exists()
     ]
+
+
+def refuse_unreadable_log(path: Path) -> None:
+    """Refuse to read a file without the changes in its log, which cannot be read from here."""
+    log = path.with_name(path.name + "-wal")
+    if log.exists() and log.stat().st_size:
+        raise ReadOnly(
+            f"{path} has changes in {log.name} that can only be read where both can be written.",
+            hint="Copy both files to a folder you own and open it there.",
+        )
+
+
+_NETWORK: Final = re.compile(
+    r"nfs\d?|cifs|smb\d?|smbfs|afs|ncpfs|9p|ceph|glusterfs|lustre|beegfs|gpfs|vboxsf|vmhgfs|prl_fs"
+    r"|fuse\.(sshfs|rclone|s3fs|gcsfuse|davfs2?|glusterfs|ceph-fuse|vmhgfs-fuse)|davfs"
+)
+_MOUNTS: Final = Path("/proc/self/mountinfo")
+
+
+def network_type(path: Path, mounts: Path = _MOUNTS) -> str | None:
+    """Return the type of the network file system that a path is on, None for a local disk.
+
+    Told apart where the system lists its mounts (Linux).
+    """
+    try:
+        lines = mounts.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return None
+    place = path.parent.resolve()
+    best: tuple[int, str] = (-1, "")
+    for line in lines:
+        head, _, tail = line.partition(" - ")
+        point = re.sub(r"\\([0-7]{3})", lambda octal: chr(int(octal[1], 8)), head.split()[4])
+        if place.is_relative_to(point) and len(point) >= best[0]:
+            best = (len(point), tail.split()[0])
+    return best[1] if _NETWORK.fullmatch(best[1]) else None

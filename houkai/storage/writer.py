@@ -45,9 +45,11 @@ class Writer:
     def __init__(
         self,
         connect: Callable[[], apsw.Connection],
+        after_commit: Callable[[apsw.Connection], None],
         on_quiet: Callable[[apsw.Connection], None],
     ) -> None:
         self._connect = connect
+        self._after_commit = after_commit
         self._on_quiet = on_quiet
         self._queue: deque[_Task] = deque()
         self._changed = threading.Condition()
@@ -118,6 +120,7 @@ class Writer:
                 jobs = [task for task in batch if task.job is not None]
                 if jobs:
                     _commit(connection, jobs)
+                    self._after_commit(connection)
                 if len(jobs) < len(batch):
                     self._on_quiet(connection)
                     for task in batch:
