@@ -158,6 +158,11 @@ AsOf = Annotated[
     Doc('Transaction time: what the store knew then; epoch, ISO, or "7d" ago.'),
     AsMoment(zero="moment"),
 ]
+RecallAsOf = Annotated[
+    Moment | None,
+    Doc("Transaction time: rank what the store knew at this moment, as it was then."),
+    AsMoment(),
+]
 Actor = Annotated[str | None, Doc("Only what this actor did: lib, cli, mcp or a name."), _label]
 OperationName = Annotated[str | None, Doc("Only this kind of operation, such as edit."), _label]
 BatchSize = Annotated[
@@ -204,3 +209,5 @@ class RankingOptions(TypedDict, total=False):
 
 class RecallOptions(MoreFilter, RankingOptions, total=False):
     """The named options of a recall."""
+
+    as_of: RecallAsOf

@@ -20,7 +20,8 @@ create table collection(
 ) strict;
 
 -- pk is file-local and stable (FTS rowid, vector key); id is the public identity, the same in
--- every file that holds the memory.
+-- every file that holds the memory. operation is the last that changed it. words, names and dates
+-- are derived: what the index adds to the text.
 create table memory(
   pk            integer primary key,
   id            text not null unique,
@@ -44,7 +45,8 @@ create table memory(
   superseded_at real,
   words         text,
   names         text,
-  dates         text
+  dates         text,
+  operation     integer not null
 ) strict;
 create index memory_by_recency on memory(collection, created_at, pk);
 create index memory_by_type on memory(collection, type, created_at);
@@ -164,4 +166,53 @@ create trigger memory_au after update of text, words, names, dates, collection o
   values ('delete', old.pk, old.text, old.words, old.names, old.dates, 'scope' || old.collection);
   insert into memory_fts(rowid, text, words, names, dates, scope)
   values (new.pk, new.text, new.words, new.names, new.dates, 'scope' || new.collection);
+end;
+
+-- Versions that an operation replaced, for recall as of an earlier moment; derived from the
+-- journal. A version was there from operation until the one before until.
+create table past(
+  pk            integer primary key,
+  id            text not null,
+  operation     integer not null,
+  until         integer not null,
+  collection    integer not null,
+  type          text not null,
+  text          text not null,
+  text_hash     blob not null,
+  importance    real not null,
+  polarity      integer not null,
+  source        text,
+  position      integer,
+  author        text,
+  trust         text not null,
+  created_at    real not null,
+  expires_at    real,
+  valid_from    real,
+  valid_until   real,
+  superseded_by text,
+  tags          text not null,
+  words         text,
+  names         text,
+  dates         text
+) strict;
+create index past_by_end on past(collection, until, operation);
+create index past_by_memory on past(id, until);
+
+create view past_text(pk, text, words, names, dates, scope) as
+  select pk, text, words, names, dates, 'scope' || collection from past;
+
+create virtual table past_fts using fts5(
+  text, words, names, dates, scope,
+  content = 'past_text', content_rowid = 'pk',
+  tokenize = 'porter unicode61 remove_diacritics 2'
+);
+
+create trigger past_ai after insert on past begin
+  insert into past_fts(rowid, text, words, names, dates, scope)
+  values (new.pk, new.text, new.words, new.names, new.dates, 'scope' || new.collection);
+end;
+
+create trigger past_ad after delete on past begin
+  insert into past_fts(past_fts, rowid, text, words, names, dates, scope)
+  values ('delete', old.pk, old.text, old.words, old.names, old.dates, 'scope' || old.collection);
 end;

@@ -76,8 +76,8 @@ def resolve_operation(connection: Any, ref: JournalEntry | str | int) -> int:
     return seq
 
 
-def _seq(store: Store, connection: Any, timestamp: Any) -> int:
-    moment = clean(state_at, {"timestamp": timestamp})["timestamp"]
+def known_by(store: Store, connection: Any, moment: float) -> int:
+    """Return the last operation that was done at a moment."""
     # From now on nothing more is known, whatever the clock said when it was last changed.
     return FOREVER - 1 if moment >= store.now() else log.seq_at(connection, moment)
 
@@ -87,8 +87,9 @@ def state_at(store: Store, timestamp: params.AsOf) -> list[Memory]:
 
     Superseded and expired ones are included with their fields, forgotten ones are not.
     """
+    moment = clean(state_at, {"timestamp": timestamp})["timestamp"]
     with store.read() as connection:
-        seq = _seq(store, connection, timestamp)
+        seq = known_by(store, connection, moment)
         links: dict[str, list[Link]] = {}
         for key, _ in log.state(connection, seq, "link"):
             src, rel, dst = split_link_key(key)
@@ -103,12 +104,16 @@ def state_at(store: Store, timestamp: params.AsOf) -> list[Memory]:
 
 def get_at(store: Store, memory_id: params.MemoryId, timestamp: params.AsOf) -> Memory | None:
     """Return one memory as the store knew it at a moment, None if it did not."""
+    moment = clean(state_at, {"timestamp": timestamp})["timestamp"]
     with store.read() as connection:
-        seq = _seq(store, connection, timestamp)
-        image = log.image_at(connection, seq, "memory", memory_id)
-        if image is None or image["collection"] != store.collection:
-            return None
-        return from_image(memory_id, image, _links_at(connection, seq, memory_id))
+        found = as_known(connection, known_by(store, connection, moment), memory_id)
+    return found if found is not None and found.collection == store.collection else None
+
+
+def as_known(connection: Any, seq: int, id: str) -> Memory | None:
+    """Return a memory as it was once operation `seq` was done, in an open snapshot."""
+    image = log.image_at(connection, seq, "memory", id)
+    return None if image is None else from_image(id, image, _links_at(connection, seq, id))
 
 
 def _links_at(connection: Any, seq: int, id: str) -> list[Link]:

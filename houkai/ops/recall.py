@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Unpack
 
 import apsw
@@ -11,7 +13,8 @@ import apsw
 from houkai import params
 from houkai.errors import NotReady
 from houkai.handle import Store
-from houkai.model import ExplainedHit, Hit
+from houkai.model import ExplainedHit, Hit, Memory
+from houkai.ops.history import as_known, known_by
 from houkai.ops.meaning import mismatch
 from houkai.rules import clean
 from houkai.storage import memories, vectors
@@ -50,16 +53,19 @@ def recall(
     values = clean(recall, {**given, **options})
     asked, k = queries.understand(values.pop("query")), values.pop("k")
     rank = _ranking(values)
+    as_of = values.pop("as_of", None)
     where = store.where(**values)
     weights = ranking.check_weights(rank.weights or store.settings.hybrid_weights)
     if k <= 0:
         return []
     vector = _vector(store, asked, rank)
     with store.read() as connection:
+        if as_of is not None:
+            where = replace(where, now=as_of, known_by=known_by(store, connection, as_of))
         pool = _gather(store, connection, asked, vector, where, rank, k)
         scored = ranking.score(pool, rank, weights, _dense_share(asked), where.now)
         best = _order(scored.score, pool)[:k]
-        found = memories.by_pks(connection, [int(pool.pk[i]) for i in best], store.touches)
+        found = _hydrate(store, connection, [int(pool.pk[i]) for i in best], where)
     hits = [(found[int(pool.pk[i])], float(scored.score[i]), i) for i in best]
     if touch:
         store.touches.add([memory.id for memory, _, _ in hits], where.now)
@@ -99,20 +105,35 @@ def _gather(
     rank: Ranking,
     k: int,
 ) -> Pool:
-    from houkai.search import dense, lexical, pool, sketches
+    from houkai.search import dense, lexical, past, pool
 
     enough = k * rank.overfetch
     held = store.sketches()
-    near = (
-        dense.search(connection, vector, where, held, enough)
-        if vector is not None
-        else sketches.as_windows([])
-    )
-    words = rank.mode == "hybrid"
-    worded = lexical.search(connection, asked, where, max(enough, lexical.DEPTH)) if words else {}
-    found = pool.gather(connection, near, worded, vector, held)
+    channels = past if where.known_by is not None else dense
+    near = dense.NONE
+    if vector is not None:
+        near = channels.search(connection, vector, where, held, enough)
+    worded: dict[int, float] = {}
+    if rank.mode == "hybrid":
+        lexicon = past.worded if where.known_by is not None else lexical.search
+        worded = lexicon(connection, asked, where, max(enough, lexical.DEPTH))
+    found = pool.gather(connection, near, worded, vector, partial(past.windows, connection, held))
     if rank.min_cosine is not None:
         found = found.keep(found.cosine >= rank.min_cosine)
+    return found
+
+
+def _hydrate(
+    store: Store, connection: apsw.Connection, pks: list[int], where: Filter
+) -> dict[int, Memory]:
+    """Return the memories of a pool's numbers, past versions as they were."""
+    found = memories.by_pks(connection, [pk for pk in pks if pk > 0], store.touches)
+    for pk in pks:
+        if pk < 0 and where.known_by is not None:
+            id = connection.execute("select id from past where pk = ?", (-pk,)).get
+            memory = as_known(connection, where.known_by, id)
+            if memory is not None:
+                found[pk] = memory
     return found
 
 

@@ -7,17 +7,25 @@ the circle widens, and when it lets hardly any through, the eligible memories ar
 from __future__ import annotations
 
 import math
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import apsw
 import numpy as np
 from numpy.typing import NDArray
 
-from houkai.search.sketches import Ints, Sketches, Windows
-from houkai.storage import vectors
+from houkai.search.sketches import Ints, Sketches, Vector, Windows
 from houkai.storage.eligible import ANY_COLLECTION, Filter, condition
 from houkai.storage.rows import collection_pk
 
+
+class Near(NamedTuple):
+    """Memories as parallel arrays: their numbers and their cosines to a query."""
+
+    pk: Ints
+    cosine: NDArray[np.float64]
+
+
+NONE: Final = Near(np.empty(0, np.int64), np.empty(0, np.float64))
 FLOOR: Final = 320
 PER_ROOT: Final = 8.0
 """Sketch candidates for N windows: max(FLOOR, PER_ROOT * sqrt(N))."""
@@ -29,12 +37,12 @@ SHORT: Final = 64
 
 def search(
     connection: apsw.Connection,
-    vector: NDArray[np.float32],
+    vector: Vector,
     where: Filter,
     sketches: Sketches,
     at_least: int = 0,
-) -> Windows:
-    """Return the windows worth scoring exactly: those of eligible memories near the query."""
+) -> Near:
+    """Return the nearest eligible memories with their exact cosines, best first."""
     size = sketches.size(connection)
     scope = (
         None
@@ -42,17 +50,18 @@ def search(
         else (collection_pk(connection, where.collection) or 0)
     )
     reach = size if len(vector) < SHORT else candidates(size, at_least)
-    sketch = vectors.sketch(vector)
     while True:
-        near = sketches.nearest(connection, sketch, scope, reach)
+        near = sketches.nearest(connection, vector, scope, reach)
         kept = _eligible(connection, near, where)
         share = len(kept.pk) / max(1, len(near.pk))
         enough = candidates(math.ceil(share * size), at_least)
         if len(kept.pk) >= enough or len(near.pk) < reach or reach >= size:
-            return kept
+            break
         if share < RARE:
-            return _listed(connection, where, sketches)
+            kept = _listed(connection, where, sketches)
+            break
         reach = min(size, math.ceil(1.2 * enough / share))
+    return best(score(connection, kept, vector), enough)
 
 
 def candidates(size: int, at_least: int = 0) -> int:
@@ -84,22 +93,31 @@ def _listed(connection: apsw.Connection, where: Filter, sketches: Sketches) -> W
     return sketches.windows(connection, np.array([pk for (pk,) in rows], np.int64))
 
 
-def cosines(
-    connection: apsw.Connection, windows: Windows, vector: NDArray[np.float32]
-) -> tuple[Ints, NDArray[np.float64]]:
-    """Return memories' numbers and exact cosines: of several windows, the best."""
-    order = np.argsort(windows.embedding)
-    embedding, pk = np.ascontiguousarray(windows.embedding[order]), windows.pk[order]
-    if not len(embedding):
-        return embedding, np.empty(0, np.float64)
-    wanted, where = np.unique(embedding, return_inverse=True)
+def score(connection: apsw.Connection, windows: Windows, vector: Vector) -> Near:
+    """Return memories and their exact cosines: of several windows, the best."""
+    if not len(windows.pk):
+        return Near(windows.pk, np.empty(0, np.float64))
+    wanted, where = np.unique(windows.embedding, return_inverse=True)
+    values = (read_vectors(connection, wanted) @ vector).astype(np.float64)[where]
+    unique, place = np.unique(windows.pk, return_inverse=True)
+    top = np.full(len(unique), -2.0)
+    np.maximum.at(top, place, values)
+    return Near(unique, top)
+
+
+def read_vectors(connection: apsw.Connection, embeddings: Ints) -> NDArray[np.float32]:
+    """Return stored vectors by their numbers, in that order."""
+    if not len(embeddings):
+        return np.empty((0, 0), np.float32)
     rows: list[tuple[Any, ...]] = connection.execute(
         "select e.vector from carray(?) a cross join embedding e on e.pk = a.value",
-        (apsw.carray(wanted),),
+        (apsw.carray(embeddings),),
     ).fetchall()
     stored = np.frombuffer(b"".join([blob for (blob,) in rows]), "<f2").reshape(len(rows), -1)
-    values = (stored.astype(np.float32) @ vector).astype(np.float64)[where]
-    unique, place = np.unique(pk, return_inverse=True)
-    best = np.full(len(unique), -2.0)
-    np.maximum.at(best, place, values)
-    return unique, best
+    return stored.astype(np.float32)
+
+
+def best(near: Near, limit: int) -> Near:
+    """Return the `limit` memories of highest cosine."""
+    order = np.argsort(-near.cosine, kind="stable")[:limit]
+    return Near(near.pk[order], near.cosine[order])

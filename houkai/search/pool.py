@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from houkai.search import dense
-from houkai.search.sketches import Ints, Sketches, Windows
+from houkai.search.dense import Near
+from houkai.search.sketches import Ints, Windows
 
 Floats = NDArray[np.float64]
 
@@ -22,7 +23,7 @@ class Pool:
     """Candidates as parallel arrays, ordered by number.
 
     `cosine` is NaN where a memory has no vector, `bm25` 0 where no word matches. Times are epoch
-    seconds; `accessed_at` falls back to `created_at`.
+    seconds; `accessed_at` falls back to `created_at`. Past versions have negative numbers.
     """
 
     pk: Ints
@@ -44,35 +45,34 @@ class Pool:
 
 def gather(
     connection: apsw.Connection,
-    near: Windows,
+    near: Near,
     worded: Mapping[int, float],
     vector: NDArray[np.float32] | None,
-    sketches: Sketches,
+    windows: Callable[[Ints], Windows],
 ) -> Pool:
     """Unite the channels; candidates found by words alone get their true cosine."""
     by_words = np.fromiter(worded, np.int64, len(worded))
     pks = np.union1d(near.pk, by_words)
     cosine = np.full(len(pks), np.nan)
-    if vector is not None and len(pks):
-        rest = sketches.windows(connection, np.setdiff1d(by_words, near.pk))
-        both = Windows(*(np.concatenate(pair) for pair in zip(near, rest, strict=True)))
-        found, values = dense.cosines(connection, both, vector)
-        cosine[np.searchsorted(pks, found)] = values
+    cosine[np.searchsorted(pks, near.pk)] = near.cosine
+    if vector is not None:
+        rest = dense.score(connection, windows(np.setdiff1d(by_words, near.pk)), vector)
+        cosine[np.searchsorted(pks, rest.pk)] = rest.cosine
     bm25 = np.zeros(len(pks))
     bm25[np.searchsorted(pks, by_words)] = np.fromiter(worded.values(), np.float64, len(worded))
-    return Pool(pks, cosine, bm25, *_columns(connection, pks))
+    replaced = _columns(connection, "past", -pks[pks < 0])
+    live = _columns(connection, "memory", pks[pks > 0])
+    return Pool(pks, cosine, bm25, *np.concatenate([replaced, live]).T)
 
 
-def _columns(connection: apsw.Connection, pks: Ints) -> tuple[Floats, ...]:
-    rows: list[tuple[Any, ...]] = (
-        connection.execute(
-            """select m.importance, m.polarity, m.created_at, coalesce(t.last_at, m.created_at)
-           from carray(?) a cross join memory m on m.pk = a.value
-           left join touch t on t.id = m.id""",
-            (apsw.carray(pks),),
-        ).fetchall()
-        if len(pks)
-        else []
-    )
-    flat = np.fromiter(chain.from_iterable(rows), np.float64, 4 * len(rows))
-    return tuple(flat.reshape(len(rows), 4).T)
+def _columns(connection: apsw.Connection, table: str, pks: Ints) -> Floats:
+    """Return the columns of memories or past versions, in the order of their numbers."""
+    if not len(pks):
+        return np.empty((0, 4))
+    rows: list[tuple[Any, ...]] = connection.execute(
+        f"""select m.importance, m.polarity, m.created_at, coalesce(t.last_at, m.created_at)
+            from carray(?) a cross join {table} m on m.pk = a.value
+            left join touch t on t.id = m.id""",
+        (apsw.carray(np.ascontiguousarray(pks)),),
+    ).fetchall()
+    return np.fromiter(chain.from_iterable(rows), np.float64, 4 * len(rows)).reshape(-1, 4)

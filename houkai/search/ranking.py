@@ -138,7 +138,7 @@ def rrf(pool: Pool, weights: HybridWeights, now: float) -> Scored:
     for name, values in signals.items():
         weight = getattr(weights, name)
         if weight > 0:
-            rank = ranks(values)
+            rank = ranks(values, signals["cosine"])
             nested[name] = (rank, weight / (RRF_K + rank))
     polarity = weights.polarity_weight * pool.polarity / (RRF_K + 1)
     total = sum((part for _, part in nested.values()), start=polarity.copy())
@@ -174,9 +174,9 @@ def recency(pool: Pool, weights: HybridWeights, now: float) -> Floats:
     return np.exp(-weights.decay_rate * np.maximum(0.0, now - since) / DAY_S)
 
 
-def ranks(values: Floats) -> Floats:
-    """Return each value's place from 0, best first; ties keep the pool's order."""
-    order = np.argsort(-values, kind="stable")
+def ranks(values: Floats, cosine: Floats) -> Floats:
+    """Return each value's place from 0, best first; ties go by cosine, as the seed's pool does."""
+    order = np.lexsort((-cosine, -values))
     rank = np.empty(len(values), np.float64)
     rank[order] = np.arange(len(values))
     return rank

@@ -14,7 +14,9 @@ import apsw
 import numpy as np
 from numpy.typing import NDArray
 
-from houkai.search.sketches import Ints, Windows
+from houkai.search import dense
+from houkai.search.sketches import EXACT, Ints, Vector, Windows
+from houkai.storage import vectors
 
 _SKETCHES: Final = """select m.pk, m.collection, e.pk, e.sketch from memory m
   join embedding e on e.text_hash = m.text_hash
@@ -40,21 +42,40 @@ class Resident:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._copy: _Copy | None = None
+        self._vectors_of: _Copy | None = None
+        self._embeddings: list[int] = []
+        self._vectors: NDArray[np.float32] = np.empty((0, 0), np.float32)
 
     def nearest(
-        self, connection: apsw.Connection, sketch: bytes, scope: int | None, limit: int
+        self, connection: apsw.Connection, vector: Vector, scope: int | None, limit: int
     ) -> Windows:
-        """Return the windows with the nearest sketches, of one collection or all."""
+        """Return the nearest windows: by cosine of few, by sketch of many."""
         copy = self._current(connection)
-        pk, embedding, bits = copy.pk, copy.embedding, copy.bits
-        if scope is not None and len(pk) and not (copy.collection == scope).all():
-            mask = copy.collection == scope
-            pk, embedding, bits = pk[mask], embedding[mask], bits[mask]
+        inside = np.flatnonzero(copy.collection == scope) if scope is not None else slice(None)
+        pk, embedding = copy.pk[inside], copy.embedding[inside]
         if limit >= len(pk):
             return Windows(pk, embedding)
-        distance = np.bitwise_count(bits ^ _words(sketch)).sum(axis=1, dtype=np.int32)
-        best = np.argpartition(distance, limit)[:limit]
+        if len(copy.pk) <= EXACT:
+            away = -(self._exact(connection, copy)[inside] @ vector)
+        else:
+            differ = copy.bits[inside] ^ _words(vectors.sketch(vector))
+            away = np.bitwise_count(differ).sum(axis=1, dtype=np.int32)
+        best = np.argpartition(away, limit)[:limit]
         return Windows(pk[best], embedding[best])
+
+    def _exact(self, connection: apsw.Connection, copy: _Copy) -> NDArray[np.float32]:
+        """Return the vectors of every window, of which only new ones are read."""
+        with self._lock:
+            if self._vectors_of is not copy:
+                known = {number: row for row, number in enumerate(self._embeddings)}
+                wanted = copy.embedding.tolist()
+                missing = sorted({number for number in wanted if number not in known})
+                fresh = dense.read_vectors(connection, np.array(missing, np.int64))
+                known |= {number: len(known) + row for row, number in enumerate(missing)}
+                held = np.concatenate([self._vectors, fresh]) if len(self._vectors) else fresh
+                self._vectors = held[[known[number] for number in wanted]]
+                self._embeddings, self._vectors_of = wanted, copy
+            return self._vectors
 
     def windows(self, connection: apsw.Connection, pks: Ints) -> Windows:
         """Return all windows of some memories."""

@@ -8,9 +8,13 @@ import apsw
 import numpy as np
 from numpy.typing import NDArray
 
+from houkai.storage import vectors
 from houkai.storage.vectors import WINDOWS
 
 Ints = NDArray[np.int64]
+Vector = NDArray[np.float32]
+EXACT: Final = 4_000
+"""Windows of a file up to which every one is scored and sketches are not asked."""
 KNN_LIMIT: Final = 4_096
 """The largest k that vec0 answers."""
 
@@ -28,9 +32,9 @@ class Sketches(Protocol):
     """
 
     def nearest(
-        self, connection: apsw.Connection, sketch: bytes, scope: int | None, limit: int
+        self, connection: apsw.Connection, vector: Vector, scope: int | None, limit: int
     ) -> Windows:
-        """Return the windows with the nearest sketches, of one collection or all."""
+        """Return the windows nearest to a vector as far as can be told, of a collection or all."""
 
     def windows(self, connection: apsw.Connection, pks: Ints) -> Windows:
         """Return all windows of some memories."""
@@ -43,10 +47,10 @@ class InFile:
     """The sketches as sqlite-vec holds them: nothing to load, so right for a single recall."""
 
     def nearest(
-        self, connection: apsw.Connection, sketch: bytes, scope: int | None, limit: int
+        self, connection: apsw.Connection, vector: Vector, scope: int | None, limit: int
     ) -> Windows:
-        """Return the windows with the nearest sketches; vec0 answers for 4,096 at most."""
-        if limit > KNN_LIMIT:
+        """Return the windows with the nearest sketches; of few windows, all."""
+        if limit > KNN_LIMIT or self.size(connection) <= EXACT:
             return _all(connection, scope)
         inside = "" if scope is None else "and collection = :scope"
         rows = connection.execute(
@@ -57,7 +61,7 @@ class InFile:
                 cross join embedding e on e.text_hash = m.text_hash
                   and e.model = (select value from meta where key = 'model')
                   and e.window = v.rowid % :windows""",
-            {"sketch": sketch, "k": limit, "windows": WINDOWS}
+            {"sketch": vectors.sketch(vector), "k": limit, "windows": WINDOWS}
             | ({} if scope is None else {"scope": scope}),
         ).fetchall()
         return as_windows(rows)

@@ -33,6 +33,8 @@ class Filter:
     include_superseded: bool = False
     include_expired: bool = False
     include_retired: bool = False
+    known_by: int | None = None
+    """Only what was there once this operation was done, as it was then."""
 
     def trusted_enough(self) -> tuple[Trust, ...]:
         """Return the trust levels at or above the floor."""
@@ -40,8 +42,8 @@ class Filter:
         return TRUST_LEVELS[: TRUST_LEVELS.index(floor) + 1]
 
 
-def condition(where: Filter) -> tuple[str, dict[str, Any]]:
-    """Return an SQL condition on `memory m` and its named parameters."""
+def condition(where: Filter, *, past: bool = False) -> tuple[str, dict[str, Any]]:
+    """Return an SQL condition on `memory m`, or `past m`, and its named parameters."""
     parts: list[str] = []
     values: dict[str, Any] = {}
 
@@ -58,7 +60,9 @@ def condition(where: Filter) -> tuple[str, dict[str, Any]]:
         need("m.type = :f_type", f_type=where.type)
     if where.tag is not None:
         need(
-            "m.pk in (select memory from tag where name = :f_tag)",
+            "exists (select 1 from json_each(m.tags) where value = :f_tag)"
+            if past
+            else "m.pk in (select memory from tag where name = :f_tag)",
             f_tag=where.tag,
         )
     if where.min_importance is not None:
@@ -88,6 +92,10 @@ def condition(where: Filter) -> tuple[str, dict[str, Any]]:
             " and (m.valid_until is null or m.valid_until > :f_valid)",
             f_valid=where.now if where.valid_at is None else where.valid_at,
         )
+    if where.known_by is not None:
+        need("m.operation <= :f_known", f_known=where.known_by)
+    if past:
+        need("m.until > :f_known")
     return " and ".join(parts) or "true", values
 
 

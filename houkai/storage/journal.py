@@ -66,9 +66,11 @@ class Tx:
         before = self.get(kind, key)
         if before == after:
             return False
-        row = KINDS[kind].save(self.connection, key, after)
-        original = self._changes[kind, key][0] if (kind, key) in self._changes else before
-        self._changes[kind, key] = (original, after)
+        earlier = self._changes.get((kind, key))
+        if earlier is None and before is not None:
+            KINDS[kind].archive(self.connection, key, self.seq)
+        row = KINDS[kind].save(self.connection, key, after, self.seq)
+        self._changes[kind, key] = (earlier[0] if earlier else before, after)
         self._rows[kind, key] = row
         return True
 
@@ -79,6 +81,8 @@ class Tx:
     def finish(self) -> int | None:
         """Enter the operation and its changes; None when nothing changed in the end."""
         changes = {key: pair for key, pair in self._changes.items() if pair[0] != pair[1]}
+        for kind, key in self._changes.keys() - changes.keys():
+            KINDS[kind].unarchive(self.connection, key, self.seq)
         if not changes:
             return None
         encoded = [

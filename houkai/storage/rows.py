@@ -30,8 +30,12 @@ class Kind:
     """How the rows of one journaled kind are read and written, by their public key."""
 
     load: Callable[[apsw.Connection, str], Image | None]
-    save: Callable[[apsw.Connection, str, Image | None], int | None]
-    """Write the image and return the row's number in this file."""
+    save: Callable[[apsw.Connection, str, Image | None, int], int | None]
+    """Write the image for an operation and return the row's number in this file."""
+    archive: Callable[[apsw.Connection, str, int], None] = lambda _c, _k, _u: None
+    """Keep the present version findable as of earlier moments, before an operation replaces it."""
+    unarchive: Callable[[apsw.Connection, str, int], None] = lambda _c, _k, _u: None
+    """Drop what `archive` kept, when the operation left the row as it was."""
     counterpart: Callable[[str], str | None] = lambda _: None
     """The other memory that a row concerns, by the row's key."""
 
@@ -78,7 +82,9 @@ def trim(image: Mapping[str, Any]) -> Image:
     }
 
 
-def save_memory(connection: apsw.Connection, id: str, image: Image | None) -> int | None:
+def save_memory(
+    connection: apsw.Connection, id: str, image: Image | None, operation: int
+) -> int | None:
     """Write a memory with its tags, entities, index words and sketches; None deletes it."""
     old = connection.execute("select pk, collection, text_hash from memory where id = ?", (id,)).get
     if image is None:
@@ -88,7 +94,7 @@ def save_memory(connection: apsw.Connection, id: str, image: Image | None) -> in
         return old[0] if old else None
     collection = _ensure_collection(connection, image["collection"], image["created_at"])
     hash = words.text_hash(image["text"])
-    pk = _upsert(connection, id, collection, hash, image)
+    pk = _upsert(connection, id, collection, hash, image, operation)
     for table, names in (("tag", image.get("tags")), ("entity", image.get("entities"))):
         _save_names(connection, table, pk, names or [], new=old is None)
     if old is not None and (old[1], old[2]) != (collection, hash):
@@ -99,7 +105,12 @@ def save_memory(connection: apsw.Connection, id: str, image: Image | None) -> in
 
 
 def _upsert(
-    connection: apsw.Connection, id: str, collection: int, hash: bytes, image: Image
+    connection: apsw.Connection,
+    id: str,
+    collection: int,
+    hash: bytes,
+    image: Image,
+    operation: int,
 ) -> int:
     values = {name: image.get(name, _ABSENT.get(name)) for name in MEMORY_FIELDS}
     values["pinned"] = int(bool(values["pinned"]))
@@ -107,10 +118,11 @@ def _upsert(
     pk: int = connection.execute(
         """insert into memory(id, collection, text_hash, content_hash, words, names, dates, text,
              type, importance, polarity, source, position, author, trust, pinned, created_at,
-             expires_at, valid_from, valid_until, superseded_by, superseded_at)
+             expires_at, valid_from, valid_until, superseded_by, superseded_at, operation)
            values (:id, :collection, :text_hash, :content_hash, :words, :names, :dates, :text,
              :type, :importance, :polarity, :source, :position, :author, :trust, :pinned,
-             :created_at, :expires_at, :valid_from, :valid_until, :superseded_by, :superseded_at)
+             :created_at, :expires_at, :valid_from, :valid_until, :superseded_by, :superseded_at,
+             :operation)
            on conflict(id) do update set collection = excluded.collection,
              text_hash = excluded.text_hash, content_hash = excluded.content_hash,
              words = excluded.words, names = excluded.names, dates = excluded.dates,
@@ -120,10 +132,11 @@ def _upsert(
              pinned = excluded.pinned, created_at = excluded.created_at,
              expires_at = excluded.expires_at, valid_from = excluded.valid_from,
              valid_until = excluded.valid_until, superseded_by = excluded.superseded_by,
-             superseded_at = excluded.superseded_at
+             superseded_at = excluded.superseded_at, operation = excluded.operation
            returning pk""",
         {
             "id": id,
+            "operation": operation,
             "collection": collection,
             "text_hash": hash,
             "content_hash": words.content_hash(image["text"]),
@@ -134,6 +147,32 @@ def _upsert(
         },
     ).get
     return pk
+
+
+def archive_memory(connection: apsw.Connection, id: str, until: int) -> None:
+    """Copy the present version of a memory to the past, as replaced by operation `until`."""
+    connection.execute(
+        """insert into past(id, operation, until, collection, type, text, text_hash, importance,
+             polarity, source, position, author, trust, created_at, expires_at, valid_from,
+             valid_until, superseded_by, tags, words, names, dates)
+           select id, operation, ?, collection, type, text, text_hash, importance,
+             polarity, source, position, author, trust, created_at, expires_at, valid_from,
+             valid_until, superseded_by,
+             (select json_group_array(name) from tag where memory = pk), words, names, dates
+           from memory where id = ?""",
+        (until, id),
+    )
+
+
+def unarchive_memory(connection: apsw.Connection, id: str, until: int) -> None:
+    """Take back such a copy, and the mark of the operation that came to nothing."""
+    connection.execute(
+        """update memory set operation =
+             (select p.operation from past p where p.id = memory.id and p.until = ?1)
+           where id = ?2 and exists (select 1 from past p where p.id = ?2 and p.until = ?1)""",
+        (until, id),
+    )
+    connection.execute("delete from past where id = ? and until = ?", (id, until))
 
 
 def _save_names(
@@ -170,7 +209,7 @@ def load_link(connection: apsw.Connection, key: str) -> Image | None:
     return None if at is None else {"created_at": at}
 
 
-def save_link(connection: apsw.Connection, key: str, image: Image | None) -> None:
+def save_link(connection: apsw.Connection, key: str, image: Image | None, operation: int) -> None:
     """Write a link between two stored memories; None deletes it."""
     src, rel, dst = split_link_key(key)
     ends = {"src": src, "dst": dst, "rel": rel}
@@ -191,6 +230,6 @@ def save_link(connection: apsw.Connection, key: str, image: Image | None) -> Non
 
 
 KINDS: Final[dict[str, Kind]] = {
-    "memory": Kind(load_memory, save_memory),
-    "link": Kind(load_link, save_link, lambda key: split_link_key(key)[2]),
+    "memory": Kind(load_memory, save_memory, archive_memory, unarchive_memory),
+    "link": Kind(load_link, save_link, counterpart=lambda key: split_link_key(key)[2]),
 }

@@ -1,0 +1,141 @@
+"""Both channels as of an earlier moment: live memories that have not changed since, and versions
+that have been replaced.
+
+Past versions get negative numbers, so that one pool holds both. The lexical scores of both are
+recomputed with the word statistics of that moment; only the average length is today's.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import apsw
+import numpy as np
+
+from houkai.search import bm25, dense, lexical
+from houkai.search.dense import Near
+from houkai.search.query import Query
+from houkai.search.sketches import Ints, Sketches, Vector, Windows, as_windows
+from houkai.storage import vectors
+from houkai.storage.eligible import Filter, condition
+
+_TEXTS: Final = "{t}.text, {t}.words, {t}.names, {t}.dates"
+
+
+def search(
+    connection: apsw.Connection,
+    vector: Vector,
+    where: Filter,
+    sketches: Sketches,
+    at_least: int = 0,
+) -> Near:
+    """Return what was known then and is nearest, with exact cosines, best first."""
+    live = dense.search(connection, vector, where, sketches, at_least)
+    sql, values = condition(where, past=True)
+    rows: list[tuple[Any, ...]] = connection.execute(
+        f"""select -m.pk, e.pk, e.sketch from past m
+            join embedding e on e.text_hash = m.text_hash
+            where e.model = (select value from meta where key = 'model') and {sql}""",
+        values,
+    ).fetchall()
+    limit = dense.candidates(len(rows), at_least)
+    if len(rows) > limit and len(vector) >= dense.SHORT:
+        bits = np.frombuffer(b"".join([row[2] for row in rows]), np.uint8).reshape(len(rows), -1)
+        differ = bits ^ np.frombuffer(vectors.sketch(vector), np.uint8)
+        distance = np.bitwise_count(differ).sum(axis=1, dtype=np.int32)
+        rows = [rows[i] for i in np.argpartition(distance, limit)[:limit].tolist()]
+    replaced = dense.score(connection, as_windows([row[:2] for row in rows]), vector)
+    both = Near(*(np.concatenate(pair) for pair in zip(live, replaced, strict=True)))
+    return dense.best(both, dense.candidates(len(both.pk), at_least))
+
+
+def windows(connection: apsw.Connection, sketches: Sketches, pks: Ints) -> Windows:
+    """Return all windows of live memories and past versions."""
+    live = sketches.windows(connection, pks[pks > 0])
+    rows = (
+        connection.execute(
+            """select -p.pk, e.pk from carray(?) a cross join past p on p.pk = a.value
+           cross join embedding e on e.text_hash = p.text_hash
+             and e.model = (select value from meta where key = 'model')""",
+            (apsw.carray(np.ascontiguousarray(-pks[pks < 0])),),
+        ).fetchall()
+        if (pks < 0).any()
+        else []
+    )
+    return Windows(*(np.concatenate(pair) for pair in zip(live, as_windows(rows), strict=True)))
+
+
+def worded(
+    connection: apsw.Connection, query: Query, where: Filter, limit: int
+) -> dict[int, float]:
+    """Return the BM25 score of what was known then by number."""
+    if not query.terms:
+        return {}
+    found = list(lexical.search(connection, query, where, limit))
+    replaced = _replaced(connection, query, where, limit)
+    tokenize = bm25.tokenizer(connection)
+    phrases = [bm25.phrase(term, tokenize) for term in query.terms]
+    documents = _documents(connection, found, replaced)
+    statistics = _statistics(connection, query, where)
+    average = bm25.average_length(connection)
+    scores = {
+        pk: bm25.score(
+            [tokenize(column or "") for column in columns],
+            phrases,
+            statistics,
+            average,
+            lexical.COLUMN_WEIGHTS,
+        )
+        for pk, columns in documents.items()
+    }
+    return {pk: value for pk, value in scores.items() if value > 0}
+
+
+def _replaced(connection: apsw.Connection, query: Query, where: Filter, limit: int) -> list[int]:
+    sql, values = condition(where, past=True)
+    rows: list[tuple[Any, ...]] = connection.execute(
+        f"""select f.rowid from past_fts f join past m on m.pk = f.rowid
+            where past_fts match :match and {sql} order by bm25(past_fts) limit :limit""",
+        {**values, "match": query.match(None), "limit": limit},
+    ).fetchall()
+    return [pk for (pk,) in rows]
+
+
+def _documents(
+    connection: apsw.Connection, live: list[int], replaced: list[int]
+) -> dict[int, tuple[str | None, ...]]:
+    found: dict[int, tuple[str | None, ...]] = {}
+    for table, pks, sign in (("memory", live, 1), ("past", replaced, -1)):
+        if pks:
+            rows: list[tuple[Any, ...]] = connection.execute(
+                f"""select {_TEXTS.format(t="m")}, m.pk from carray(?) a
+                    cross join {table} m on m.pk = a.value""",
+                (apsw.carray(np.array(pks, np.int64)),),
+            ).fetchall()
+            found |= {sign * row[-1]: (*row[:-1], "scope") for row in rows}
+    return found
+
+
+def _statistics(connection: apsw.Connection, query: Query, where: Filter) -> list[float]:
+    """Return each term's inverse document frequency among all that was known then."""
+    known = {"known": where.known_by}
+    live, replaced = "m.operation <= :known", "m.operation <= :known and m.until > :known"
+    total = connection.execute(
+        f"""select (select count(*) from memory m where {live})
+              + (select count(*) from past m where {replaced})""",
+        known,
+    ).get
+    return [
+        bm25.idf(
+            total,
+            connection.execute(
+                f"""select
+                  (select count(*) from memory_fts f join memory m on m.pk = f.rowid
+                   where memory_fts match :term and {live})
+                + (select count(*) from past_fts f join past m on m.pk = f.rowid
+                   where past_fts match :term and {replaced})""",
+                {**known, "term": Query(query.text, (term,)).match(None)},
+            ).get,
+        )
+        for term in query.terms
+    ]
