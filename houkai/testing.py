@@ -50,9 +50,10 @@ class HashingEmbedder:
         import numpy as np
 
         try:
-            features = [pair for word in _WORD.findall(text.lower()) for pair in _features(word)]
+            text.encode()
         except UnicodeEncodeError:
             raise InputError("text holds a lone surrogate.") from None
+        features = [pair for word in _WORD.findall(text.lower()) for pair in _features(word)]
         slots, weights = zip(*(features or _features("")), strict=True)
         places = np.array(slots, np.int64) % self.dim
         sums = np.bincount(places, weights, self.dim)

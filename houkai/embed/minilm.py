@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from houkai.embed.lockfile import LockedModel, locked, verify
-from houkai.embed.runtime import Runtime
+from houkai.embed.runtime import Runtime, renew_after_fork
 from houkai.embed.windows import batches, windows
 from houkai.errors import InputError
 
@@ -44,8 +44,13 @@ class MiniLM:
     def __init__(self, folder: Path | None = None, *, threads: int | None = None) -> None:
         self._folder = folder
         self._threads = threads
-        self._lock = threading.Lock()
         self._loaded: tuple[Any, Runtime] | None = None
+        self.renew()
+        renew_after_fork(self)
+
+    def renew(self) -> None:
+        """Replace the lock in a forked child; the tokenizer has no threads and stays."""
+        self._lock = threading.Lock()
 
     @cached_property
     def _model(self) -> LockedModel:

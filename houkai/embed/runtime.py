@@ -7,7 +7,7 @@ import threading
 import weakref
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 if TYPE_CHECKING:
     import numpy as np
@@ -25,19 +25,52 @@ def processors() -> int:
     return os.cpu_count() or 1
 
 
+class Renewable(Protocol):
+    """Something that holds locks or threads, neither of which survives a fork."""
+
+    def renew(self) -> None:
+        """Replace them."""
+
+
+_RENEWABLE: weakref.WeakSet[Renewable] = weakref.WeakSet()
+_ABANDONED: list[Any] = []
+
+
+def renew_after_fork(owner: Renewable) -> None:
+    """Have `owner.renew()` called in each forked child.
+
+    A lock that another thread held at the fork is never released in the child.
+    """
+    _RENEWABLE.add(owner)
+
+
+def _renew_all() -> None:
+    for owner in list(_RENEWABLE):
+        owner.renew()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_all)
+
+
 class Runtime:
     """One model's sessions, shared by threads, made when first needed."""
 
     def __init__(self, graph: Path, threads: int | None = None) -> None:
         self.graph = graph
         self.threads = threads or min(2, processors())
-        self.optimised = False
-        self._reset()
-        _RUNTIMES.add(self)
-
-    def _reset(self) -> None:
         self._session: Any = None
+        self.renew()
+        renew_after_fork(self)
+
+    def renew(self) -> None:
+        """Start anew in a forked child, which has inherited sessions but not their threads."""
+        if self._session is not None:
+            # Never freed: a session's destructor would wait for threads that do not exist here.
+            _ABANDONED.append(self._session)
+        self._session = None
         self._served = 0
+        self.optimised = False
         self._lock = threading.Lock()
         # Each run holds tens of megabytes, so a hundred threads must not all run at once.
         self._turn = threading.BoundedSemaphore(max(2, processors()))
@@ -85,20 +118,3 @@ class Runtime:
         # wants the data file beside the real graph.
         graph = str(self.graph.resolve())
         return ort.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
-
-
-_RUNTIMES: weakref.WeakSet[Runtime] = weakref.WeakSet()
-_ABANDONED: list[Any] = []
-
-
-def _after_fork() -> None:
-    """Start anew in a forked child, which has inherited sessions but not their threads."""
-    for runtime in list(_RUNTIMES):
-        # Never freed: a session's destructor would wait for threads that do not exist here.
-        _ABANDONED.append(runtime._session)
-        runtime._reset()
-        runtime.optimised = False
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)

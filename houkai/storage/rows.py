@@ -209,7 +209,7 @@ def load_link(connection: apsw.Connection, key: str) -> Image | None:
     return None if at is None else {"created_at": at}
 
 
-def save_link(connection: apsw.Connection, key: str, image: Image | None, operation: int) -> None:
+def save_link(connection: apsw.Connection, key: str, image: Image | None, _operation: int) -> None:
     """Write a link between two stored memories; None deletes it."""
     src, rel, dst = split_link_key(key)
     ends = {"src": src, "dst": dst, "rel": rel}
