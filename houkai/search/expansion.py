@@ -1,0 +1,69 @@
+"""Walk from the hits along their links, by the same filter that chose the hits."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import apsw
+
+from houkai.model import ExpandSpec
+from houkai.storage.eligible import Filter, condition
+
+
+@dataclass(frozen=True)
+class Neighbour:
+    """A memory reached along links: its number, the last relation, the hops, its score."""
+
+    pk: int
+    rel: str
+    hop: int
+    score: float
+
+
+def walk(
+    connection: apsw.Connection, start: Sequence[int], spec: ExpandSpec, where: Filter
+) -> list[Neighbour]:
+    """Return the neighbours breadth first: hop h scores score * decay ** (h - 1).
+
+    A memory that the filter keeps out is not walked through.
+    """
+    found: list[Neighbour] = []
+    seen, frontier = set(start), list(start)
+    for hop in range(1, spec.depth + 1):
+        reached = []
+        for pk, rel in _step(connection, frontier, spec, where):
+            if pk not in seen and len(found) < spec.cap:
+                seen.add(pk)
+                reached.append(pk)
+                found.append(Neighbour(pk, rel, hop, spec.score * spec.decay ** (hop - 1)))
+        if not reached or len(found) >= spec.cap:
+            break
+        frontier = reached
+    return found
+
+
+def _step(
+    connection: apsw.Connection, frontier: Sequence[int], spec: ExpandSpec, where: Filter
+) -> list[tuple[Any, ...]]:
+    sql, values = condition(where)
+    return connection.execute(
+        f"""select m.pk, l.rel from json_each(:frontier) f
+            cross join link l on l.src = f.value
+            cross join memory m on m.pk = l.dst
+            where l.rel in (select value from json_each(:rels)) and {sql}
+            order by f.key, l.created_at, l.rel""",
+        {**values, "frontier": json.dumps(list(frontier)), "rels": json.dumps(spec.rels)},
+    ).fetchall()
+
+
+def links_within(connection: apsw.Connection, pks: Sequence[int]) -> list[tuple[int, int]]:
+    """Return the links between memories of a set, as pairs of positions in it."""
+    place = {pk: position for position, pk in enumerate(pks)}
+    rows: list[tuple[Any, ...]] = connection.execute(
+        """select l.src, l.dst from json_each(?1) a cross join link l on l.src = a.value""",
+        (json.dumps([pk for pk in pks if pk > 0]),),
+    ).fetchall()
+    return [(place[src], place[dst]) for src, dst in rows if dst in place]
