@@ -83,6 +83,24 @@ class AsText:
 
 
 @dataclass(frozen=True)
+class AsId(AsText):
+    """The id of a memory; where a person or an agent types it, any unique beginning will do."""
+
+
+@dataclass(frozen=True)
+class AsRef:
+    """An operation, by its number or by the beginning of its id."""
+
+    def clean(self, name: str, value: Any) -> str | int | None:
+        """Return the number or the text. Raises InputError."""
+        if isinstance(value, int) and not isinstance(value, bool) and value > 0:
+            return value
+        if not isinstance(value, str):
+            raise InputError(f"{name} must be the number or id of an operation, got {value!r}.")
+        return AsText(1_024, "id").clean(name, value)
+
+
+@dataclass(frozen=True)
 class AsNames:
     """A list of names, without blanks and repeats, in the order given."""
 
@@ -142,8 +160,8 @@ class AsSeconds:
         return seconds
 
 
-Rule = Between | AsText | AsNames | AsMoment | AsSeconds
-RULES: Final = (Between, AsText, AsNames, AsMoment, AsSeconds)
+Rule = Between | AsText | AsRef | AsNames | AsMoment | AsSeconds
+RULES: Final = (Between, AsText, AsRef, AsNames, AsMoment, AsSeconds)
 
 
 @dataclass(frozen=True)
