@@ -191,7 +191,7 @@ def parameters(owner: Callable[..., Any] | type) -> Mapping[str, Parameter]:
 
 
 def _describe(hint: Any) -> Parameter:
-    parts, extras = _unfold(hint)
+    parts, extras = unfold(hint)
     kinds = [part for part in parts if part is not NoneType]
     return Parameter(
         Union[tuple(kinds)],  # noqa: UP007 - a union of types known only now
@@ -202,18 +202,18 @@ def _describe(hint: Any) -> Parameter:
     )
 
 
-def _unfold(hint: Any) -> tuple[list[Any], list[Any]]:
+def unfold(hint: Any) -> tuple[list[Any], list[Any]]:
     """Return the members of a type, as one part when it is no union, and all it is annotated with.
 
     `Text | None` where `Text` is Annotated says what `Annotated[str | None, ...]` says.
     """
     if get_origin(hint) is Annotated:
         inner, *extras = get_args(hint)
-        parts, more = _unfold(inner)
+        parts, more = unfold(inner)
         return parts, extras + more
     if get_origin(hint) not in (Union, UnionType):
         return [hint], []
-    unfolded = [_unfold(member) for member in get_args(hint)]
+    unfolded = [unfold(member) for member in get_args(hint)]
     return [p for parts, _ in unfolded for p in parts], [e for _, more in unfolded for e in more]
 
 

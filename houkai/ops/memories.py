@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Annotated, Any, Final, NamedTuple
 
 from houkai import params
 from houkai.errors import InputError
@@ -12,7 +12,7 @@ from houkai.handle import Store
 from houkai.model import Memory
 from houkai.ops import drafts, listing, meaning
 from houkai.ops.drafts import RememberItem
-from houkai.rules import clean
+from houkai.rules import Doc, clean
 from houkai.storage import memories
 from houkai.storage.journal import Tx
 from houkai.storage.rows import Image
@@ -68,7 +68,10 @@ def remember(
 
 def remember_many(
     store: Store,
-    items: Iterable[str | RememberItem | Mapping[str, Any]],
+    items: Annotated[
+        Iterable[str | RememberItem | Mapping[str, Any]],
+        Doc("Texts, or objects with the fields of `remember`."),
+    ],
     *,
     batch_size: params.BatchSize = 128,
     idempotent: params.Idempotent = False,
