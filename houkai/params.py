@@ -11,7 +11,7 @@ from typing import Annotated, Final, TypedDict
 from houkai import limits
 from houkai.clock import Moment
 from houkai.model import HybridWeights
-from houkai.rules import AsMoment, AsNames, AsSeconds, AsText, Between, Doc
+from houkai.rules import AsId, AsMoment, AsNames, AsRef, AsSeconds, AsText, Between, Doc
 from houkai.vocabulary import (
     ConflictPolicy,
     Fusion,
@@ -89,7 +89,10 @@ CreatedAt = Annotated[
 MemoryId = Annotated[
     str,
     Doc("The id of a memory, or any unique beginning of it."),
-    AsText(4 * limits.NAME_CHARS, "id"),
+    AsId(4 * limits.NAME_CHARS, "id"),
+]
+OperationRef = Annotated[
+    str | int, Doc("The number of an operation, or the beginning of its id."), AsRef()
 ]
 K = Annotated[
     int, Doc("How many memories to return at most."), Between(-(2**53), 2**53, whole=True)

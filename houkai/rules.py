@@ -6,8 +6,18 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
-from types import NoneType
-from typing import Annotated, Any, Final, Literal, Unpack, get_args, get_origin, get_type_hints
+from types import NoneType, UnionType
+from typing import (
+    Annotated,
+    Any,
+    Final,
+    Literal,
+    Union,
+    Unpack,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 from houkai.clock import parse_duration, parse_time
 from houkai.errors import InputError
@@ -73,6 +83,24 @@ class AsText:
 
 
 @dataclass(frozen=True)
+class AsId(AsText):
+    """The id of a memory; where a person or an agent types it, any unique beginning will do."""
+
+
+@dataclass(frozen=True)
+class AsRef:
+    """An operation, by its number or by the beginning of its id."""
+
+    def clean(self, name: str, value: Any) -> str | int | None:
+        """Return the number or the text. Raises InputError."""
+        if isinstance(value, int) and not isinstance(value, bool) and value > 0:
+            return value
+        if not isinstance(value, str):
+            raise InputError(f"{name} must be the number or id of an operation, got {value!r}.")
+        return AsText(1_024, "id").clean(name, value)
+
+
+@dataclass(frozen=True)
 class AsNames:
     """A list of names, without blanks and repeats, in the order given."""
 
@@ -132,13 +160,16 @@ class AsSeconds:
         return seconds
 
 
-Rule = Between | AsText | AsNames | AsMoment | AsSeconds
-RULES: Final = (Between, AsText, AsNames, AsMoment, AsSeconds)
+Rule = Between | AsText | AsRef | AsNames | AsMoment | AsSeconds
+RULES: Final = (Between, AsText, AsRef, AsNames, AsMoment, AsSeconds)
 
 
 @dataclass(frozen=True)
 class Parameter:
-    """One parameter as the doors see it: its bare type, sentence, rule, and whether None fits."""
+    """One parameter as the doors see it: its bare type, sentence, rule, and whether None fits.
+
+    The type is without annotations and without None.
+    """
 
     type: Any
     doc: str
@@ -160,16 +191,30 @@ def parameters(owner: Callable[..., Any] | type) -> Mapping[str, Parameter]:
 
 
 def _describe(hint: Any) -> Parameter:
-    extras: tuple[Any, ...] = ()
+    parts, extras = unfold(hint)
+    kinds = [part for part in parts if part is not NoneType]
+    return Parameter(
+        Union[tuple(kinds)],  # noqa: UP007 - a union of types known only now
+        next((extra.sentence for extra in extras if isinstance(extra, Doc)), ""),
+        next((extra for extra in extras if isinstance(extra, RULES)), None),
+        optional=NoneType in parts,
+        words=next((get_args(kind) for kind in kinds if get_origin(kind) is Literal), ()),
+    )
+
+
+def unfold(hint: Any) -> tuple[list[Any], list[Any]]:
+    """Return the members of a type, as one part when it is no union, and all it is annotated with.
+
+    `Text | None` where `Text` is Annotated says what `Annotated[str | None, ...]` says.
+    """
     if get_origin(hint) is Annotated:
-        hint, *rest = get_args(hint)
-        extras = tuple(rest)
-    doc = next((extra.sentence for extra in extras if isinstance(extra, Doc)), "")
-    rule = next((extra for extra in extras if isinstance(extra, RULES)), None)
-    members = get_args(hint) if get_origin(hint) is not Literal else ()
-    optional = NoneType in members
-    words = next((get_args(part) for part in (hint, *members) if get_origin(part) is Literal), ())
-    return Parameter(hint, doc, rule, optional, words)
+        inner, *extras = get_args(hint)
+        parts, more = unfold(inner)
+        return parts, extras + more
+    if get_origin(hint) not in (Union, UnionType):
+        return [hint], []
+    unfolded = [unfold(member) for member in get_args(hint)]
+    return [p for parts, _ in unfolded for p in parts], [e for _, more in unfolded for e in more]
 
 
 def clean(owner: Callable[..., Any] | type, values: Mapping[str, Any]) -> dict[str, Any]:

@@ -27,7 +27,7 @@ def journal(
     *,
     op: params.OperationName = None,
     actor: params.Actor = None,
-    memory_id: str | None = None,
+    memory_id: params.MemoryId | None = None,
     since: params.Since = None,
     until: params.Until = None,
 ) -> list[JournalEntry]:

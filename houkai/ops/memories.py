@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from typing import Annotated, Any, Final, NamedTuple
 
 from houkai import params
 from houkai.errors import InputError
@@ -12,7 +12,7 @@ from houkai.handle import Store
 from houkai.model import Memory
 from houkai.ops import drafts, listing, meaning
 from houkai.ops.drafts import RememberItem
-from houkai.rules import clean
+from houkai.rules import Doc, clean
 from houkai.storage import memories
 from houkai.storage.journal import Tx
 from houkai.storage.rows import Image
@@ -27,6 +27,13 @@ class _Keep:
 
 
 KEEP: Final[Any] = _Keep()
+
+
+class Entered(NamedTuple):
+    """A memory that an item became, or the one that said the same before."""
+
+    memory: Memory
+    new: bool
 
 
 def remember(
@@ -56,12 +63,15 @@ def remember(
     Raises InputError, ModelMissing, ModelMismatch.
     """
     given = {name: value for name, value in locals().items() if name not in ("store", "idempotent")}
-    return _remember_batch(store, [drafts.draft(given)], "remember", idempotent)[0]
+    return enter(store, [given], op="remember", idempotent=idempotent)[0].memory
 
 
 def remember_many(
     store: Store,
-    items: Iterable[str | RememberItem | Mapping[str, Any]],
+    items: Annotated[
+        Iterable[str | RememberItem | Mapping[str, Any]],
+        Doc("Texts, or objects with the fields of `remember`."),
+    ],
     *,
     batch_size: params.BatchSize = 128,
     idempotent: params.Idempotent = False,
@@ -70,17 +80,28 @@ def remember_many(
 
     Every item is checked before the first is written. Undone as one. Raises InputError.
     """
+    entered = enter(store, items, batch_size=batch_size, idempotent=idempotent)
+    return [memory for memory, _ in entered]
+
+
+def enter(
+    store: Store,
+    items: Iterable[str | RememberItem | Mapping[str, Any]],
+    *,
+    op: str = "remember_many",
+    batch_size: int = 128,
+    idempotent: bool = False,
+) -> list[Entered]:
+    """Store items and tell for each whether it is new. Raises InputError."""
     size = clean(remember_many, {"batch_size": batch_size})["batch_size"]
-    if isinstance(items, str | Mapping):
+    if isinstance(items, str | Mapping) or not isinstance(items, Iterable):
         raise InputError("items must be a list of texts or items.")
     checked = [drafts.draft(item) for item in items]
     batch = str(uuid.uuid4()) if len(checked) > size else None
     return [
-        memory
+        entered
         for start in range(0, len(checked), size)
-        for memory in _remember_batch(
-            store, checked[start : start + size], "remember_many", idempotent, batch
-        )
+        for entered in _remember_batch(store, checked[start : start + size], op, idempotent, batch)
     ]
 
 
@@ -90,7 +111,7 @@ def _remember_batch(
     op: str,
     idempotent: bool,
     batch: str | None = None,
-) -> list[Memory]:
+) -> list[Entered]:
     now = store.now()
     images = [
         drafts.image(values, store.collection, _importance(store, values), now)
@@ -98,7 +119,7 @@ def _remember_batch(
     ]
     encoded = meaning.embed(store, _texts_to_embed(store, images, idempotent))
 
-    def work(tx: Tx) -> list[Memory]:
+    def work(tx: Tx) -> list[Entered]:
         meaning.keep(store, tx.connection, encoded.values())
         return [_enter(store, tx, image, idempotent) for image in images]
 
@@ -127,16 +148,16 @@ def _texts_to_embed(store: Store, images: list[Image], idempotent: bool) -> list
         ]
 
 
-def _enter(store: Store, tx: Tx, image: Image, idempotent: bool) -> Memory:
+def _enter(store: Store, tx: Tx, image: Image, idempotent: bool) -> Entered:
     if idempotent:
         found = listing.same_content(store, tx.connection, image["text"])
         if found is not None:
             store.touches.add([found.id], store.now())
-            return found
+            return Entered(found, new=False)
     id = str(uuid.uuid4())
     placed = {**image, **_next_position(tx, image)}
     tx.put("memory", id, placed)
-    return memories.from_image(id, placed)
+    return Entered(memories.from_image(id, placed), new=True)
 
 
 def _next_position(tx: Tx, image: Image) -> dict[str, int]:

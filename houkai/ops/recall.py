@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -14,6 +13,7 @@ from houkai import params
 from houkai.errors import NotReady
 from houkai.handle import Store
 from houkai.model import ExplainedHit, Hit, Memory
+from houkai.notes import note
 from houkai.ops.history import as_known, known_by
 from houkai.ops.meaning import mismatch
 from houkai.rules import clean
@@ -92,7 +92,7 @@ def _vector(store: Store, asked: Query, rank: Ranking) -> NDArray[np.float32] | 
     except NotReady as error:
         if rank.mode == "semantic":
             raise
-        warnings.warn(f"Recall by words only: {error.line()}", stacklevel=4)
+        note(f"Recall by words only: {error.line()}")
         return None
 
 

@@ -33,7 +33,7 @@ def undo(store: Store, operation: JournalEntry | str | int) -> JournalEntry:
 
 
 def undo_last(
-    store: Store, memory_id: str | None = None, actor: params.Actor = None
+    store: Store, memory_id: params.MemoryId | None = None, actor: params.Actor = None
 ) -> JournalEntry | None:
     """Undo the newest operation that still stands, of a memory or an actor when given.
 

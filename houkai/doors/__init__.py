@@ -1,0 +1,1 @@
+"""The machine doors: one table of operations, seen by agents and programs."""

@@ -1,0 +1,155 @@
+"""Operations as wires call them, where that differs from the library.
+
+A wire has one `undo` for two methods, says `ts` and `n` as AI-Houkai's tools do, asks for a word
+before it deletes everything, and tells what is new. All else is called as the library has it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import fields, replace
+from functools import partial, wraps
+from typing import Annotated, Any, Final, Generic, Literal, NamedTuple, TypeVar
+
+from houkai import ops, params
+from houkai.errors import InputError, NotFound
+from houkai.handle import Store
+from houkai.model import JournalEntry, Memory
+from houkai.ops.drafts import RememberItem
+from houkai.ops.memories import Entered
+from houkai.ops.table import Operation
+from houkai.rules import Doc, clean
+
+T = TypeVar("T")
+_ITEM: Final = frozenset(field.name for field in fields(RememberItem))
+_like: Final = partial(wraps, assigned=("__module__", "__name__", "__annotations__"))
+"""Take the parameters of a library function, but neither its docstring nor its result."""
+
+
+class Reversal(NamedTuple):
+    """The entry of an undo or redo, and the entry it put back."""
+
+    entry: JournalEntry
+    undone: JournalEntry
+
+
+class Past(NamedTuple, Generic[T]):
+    """What was known at a moment."""
+
+    ts: float
+    known: T
+
+
+@_like(ops.memories.remember)
+def remember(store: Store, **given: Any) -> Entered:
+    """Store one memory for later sessions.
+
+    Use it for facts, decisions, preferences, corrections and events that will matter again: one
+    of them a memory, in a sentence that says who, what and when without this conversation.
+    """
+    item = {name: given.pop(name) for name in _ITEM & given.keys()}
+    return ops.memories.enter(store, [item], op="remember", **given)[0]
+
+
+@_like(ops.memories.remember_many)
+def remember_many(store: Store, **given: Any) -> list[Entered]:
+    """Store many memories at once, undone as one.
+
+    Items are texts or objects with the fields of `remember`; all are checked before one is stored.
+    """
+    return ops.memories.enter(store, **given)
+
+
+@_like(ops.memories.edit)
+def edit(store: Store, **given: Any) -> Memory:
+    """Change fields of a memory in place; what is left out stays as it is.
+
+    An empty text clears source and author, an empty list clears tags and entities, 0 clears a
+    time.
+    """
+    return ops.memories.edit(store, **given)
+
+
+def undo(
+    store: Store,
+    operation: params.OperationRef | None = None,
+    memory_id: params.MemoryId | None = None,
+    actor: params.Actor = None,
+) -> Reversal:
+    """Undo one operation as a whole: the newest that still stands, or the one named.
+
+    `history` and an error's hint tell numbers. It refuses when a later change would be lost.
+    Repeated calls step further back; each undo can itself be undone.
+    """
+    if operation is None:
+        entry = ops.undoing.undo_last(store, memory_id, actor)
+    elif memory_id is None and actor is None:
+        entry = ops.undoing.undo(store, operation)
+    else:
+        raise InputError("Give operation alone, or memory_id and actor without it.")
+    return _reversal(store, entry, "Nothing is left to undo.")
+
+
+def redo(store: Store, operation: params.OperationRef | None = None) -> Reversal:
+    """Redo what an undo took back: the newest undo that still stands, or the one named."""
+    return _reversal(store, ops.undoing.redo(store, operation), "Nothing is left to redo.")
+
+
+def _reversal(store: Store, entry: JournalEntry | None, otherwise: str) -> Reversal:
+    if entry is None or entry.undoes is None:
+        raise NotFound(otherwise)
+    rows = ops.history.operation(store, entry.undoes)
+    return Reversal(entry, rows[0] if len(rows) == 1 else replace(rows[0], id="*"))
+
+
+def state_at(store: Store, ts: params.AsOf) -> Past[list[Memory]]:
+    """Return all memories as the store knew them at a moment, oldest first.
+
+    Superseded and expired ones are included, forgotten ones are not.
+    """
+    moment: float = clean(state_at, {"ts": ts})["ts"]
+    return Past(moment, ops.history.state_at(store, moment))
+
+
+def get_at(store: Store, memory_id: params.MemoryId, ts: params.AsOf) -> Past[Memory]:
+    """Return one memory as the store knew it at a moment."""
+    moment: float = clean(get_at, {"ts": ts})["ts"]
+    memory = ops.history.get_at(store, memory_id, moment)
+    if memory is None:
+        raise NotFound(f"No memory with the id {memory_id!r} was known at that moment.")
+    return Past(moment, memory)
+
+
+def journal_tail(
+    store: Store,
+    n: params.Limit = 20,
+    op: params.OperationName = None,
+    actor: params.Actor = None,
+    memory_id: params.MemoryId | None = None,
+    since: params.Since = None,
+    until: params.Until = None,
+) -> list[JournalEntry]:
+    """Return the newest operations first, one entry each, whoever did them."""
+    return ops.history.journal(
+        store, n, op=op, actor=actor, memory_id=memory_id, since=since, until=until
+    )
+
+
+def nuke(
+    store: Store,
+    confirm: Annotated[Literal["DELETE ALL"], Doc("The word that shows it is meant.")],
+) -> int:
+    """Delete every memory of the collection; undo brings them back."""
+    del confirm  # required and checked; nothing else depends on it
+    return ops.removal.nuke(store)
+
+
+FORMS: Final[Mapping[str, Callable[..., Any]]] = {
+    form.__name__: form
+    for form in (remember, remember_many, edit, undo, redo, state_at, get_at, journal_tail, nuke)
+}
+
+
+def form_of(operation: Operation) -> Callable[..., Any]:
+    """Return the function that a wire calls for an operation, whose parameters it shows."""
+    return FORMS.get(operation.name, operation.run)

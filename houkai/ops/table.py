@@ -1,0 +1,58 @@
+"""The table of operations: what machine doors offer, and what each call may do to a memory file.
+
+A new operation is a function in its noun's module, a method of `MemoryStore` and a row here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from houkai.ops import health, history, listing, memories, recall, removal, undoing
+
+Effect = Literal["read", "write", "destroy"]
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One operation: the function, its HTTP route, and what a caller may expect of it.
+
+    `effect` is "destroy" where memories are taken away, even though undo brings them back.
+    `idempotent`: a repeated write changes nothing more. `core`: offered to agents by default,
+    whose context every further tool costs. `alias` is its name on wires where that differs.
+    """
+
+    run: Callable[..., Any]
+    http: str
+    effect: Effect = "read"
+    idempotent: bool = False
+    core: bool = False
+    alias: str | None = None
+
+    @property
+    def name(self) -> str:
+        """Return its name on wires."""
+        return self.alias or self.run.__name__
+
+
+OPERATIONS: Final = (
+    Operation(memories.remember, "POST /memories", "write", core=True),
+    Operation(memories.remember_many, "POST /memories/batch", "write", core=True),
+    Operation(recall.recall, "GET /recall", core=True),
+    Operation(listing.get, "GET /memories/{memory_id}", core=True),
+    Operation(memories.edit, "PATCH /memories/{memory_id}", "write", True, core=True),
+    Operation(
+        removal.forget, "DELETE /memories/{memory_id}", "destroy", idempotent=True, core=True
+    ),
+    Operation(history.history, "GET /memories/{memory_id}/history", core=True),
+    Operation(undoing.undo, "POST /undo", "write", core=True),
+    Operation(listing.list_recent, "GET /memories", core=True),
+    Operation(health.stats, "GET /stats", core=True),
+    Operation(undoing.redo, "POST /redo", "write"),
+    Operation(history.journal, "GET /journal", alias="journal_tail"),
+    Operation(history.operation, "GET /operations/{ref}"),
+    Operation(history.state_at, "GET /state_at"),
+    Operation(history.get_at, "GET /memories/{memory_id}/at"),
+    Operation(removal.nuke, "POST /nuke", "destroy", True),
+)
