@@ -10,7 +10,7 @@ from typing import Annotated, Final, TypedDict
 
 from houkai import limits
 from houkai.clock import Moment
-from houkai.model import HybridWeights
+from houkai.model import ExpandSpec, HybridWeights
 from houkai.rules import AsId, AsMoment, AsNames, AsRef, AsSeconds, AsText, Between, Doc
 from houkai.vocabulary import (
     ConflictPolicy,
@@ -146,6 +146,21 @@ MinCosine = Annotated[
     Doc("Drop what is less similar in meaning than this, -1 to 1; may leave nothing."),
     Between(-1, 1),
 ]
+Diversity = Annotated[
+    float | None,
+    Doc("Share of relevance against novelty in what is chosen, 0 to 1; off when left out."),
+    Between(0, 1),
+]
+DedupThreshold = Annotated[
+    float | None,
+    Doc("Skip what is at least this similar in meaning to a better hit, 0 to 1."),
+    Between(0, 1),
+]
+GraphWeight = Annotated[
+    float | None,
+    Doc("Weight of being linked to other strong hits; 0 when left out."),
+    Between(0, 1_000),
+]
 Overfetch = Annotated[
     int,
     Doc("Candidates to rank for each memory returned, at least."),
@@ -208,9 +223,13 @@ class RankingOptions(TypedDict, total=False):
     weights: HybridWeights | None
     min_cosine: MinCosine
     overfetch: Overfetch
+    diversity: Diversity
+    dedup_threshold: DedupThreshold
+    expand: ExpandSpec | None
 
 
 class RecallOptions(MoreFilter, RankingOptions, total=False):
     """The named options of a recall."""
 
     as_of: RecallAsOf
+    graph: GraphWeight

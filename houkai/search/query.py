@@ -20,6 +20,8 @@ class Query:
 
     text: str
     terms: tuple[str, ...]
+    dense_share: float = 0.65
+    """How much of the blend meaning gets: little where the model cannot read the script."""
 
     def match(self, scope: int | None) -> str | None:
         """Return the FTS5 expression, within one collection if given; None without words."""
@@ -33,7 +35,12 @@ def understand(query: str) -> Query:
     """Return the words of a query, without stop words when others remain."""
     found = list(dict.fromkeys(_terms(query)))
     content = [term for term in found if term.strip('"*') not in STOP_WORDS]
-    return Query(query, tuple((content or found)[:QUERY_TERMS]))
+    return Query(query, tuple((content or found)[:QUERY_TERMS]), 0.65 - 0.45 * _foreign(query))
+
+
+def _foreign(query: str) -> float:
+    letters = [sign for sign in query if sign.isalnum()]
+    return sum(text.is_spaceless(sign) for sign in letters) / max(1, len(letters))
 
 
 def _terms(query: str) -> Iterator[str]:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import numpy as np
 
 from houkai.errors import InputError
-from houkai.model import HybridWeights
+from houkai.limits import GRAPH_DEPTH, GRAPH_NODES
+from houkai.model import ExpandSpec, HybridWeights
 from houkai.search.pool import Floats, Pool
-from houkai.vocabulary import Fusion, RecallMode
+from houkai.vocabulary import LINK_RELS, Fusion, RecallMode
 
 RRF_K: Final = 60
 DAY_S: Final = 86_400.0
@@ -26,6 +27,9 @@ class Ranking:
     weights: HybridWeights | None = None
     min_cosine: float | None = None
     overfetch: int = 4
+    diversity: float | None = None
+    dedup_threshold: float | None = None
+    expand: ExpandSpec | None = None
 
     def resolved(self) -> Fusion:
         """Return the fusion: weights alone mean the seed's weighted sum."""
@@ -52,6 +56,32 @@ class Scored:
             }
         told["score"] = round(float(self.score[index]), 6 if self.nested else 4)
         return told
+
+
+def checked(how: Ranking, graph: float | None = None) -> Ranking:
+    """Refuse what cannot rank, and take a graph weight given alone into the weights."""
+    if graph is not None:
+        base = how.weights or HybridWeights()
+        fusion = how.fusion or ("blend" if how.weights is None else "weighted")
+        how = replace(how, weights=replace(base, graph=graph), fusion=fusion)
+    if how.weights is not None:
+        check_weights(how.weights)
+    if how.expand is not None:
+        check_expansion(how.expand)
+    return how
+
+
+def check_expansion(spec: ExpandSpec) -> None:
+    """Refuse an expansion outside the limits. Raises InputError."""
+    for rel in spec.rels:
+        if rel not in LINK_RELS:
+            raise InputError(f"expand.rels must be of: {', '.join(LINK_RELS)} — got {rel!r}.")
+    if not 0 <= spec.depth <= GRAPH_DEPTH:
+        raise InputError(f"expand.depth must be from 0 to {GRAPH_DEPTH}, got {spec.depth!r}.")
+    if not 0 <= spec.cap <= GRAPH_NODES:
+        raise InputError(f"expand.cap must be from 0 to {GRAPH_NODES}, got {spec.cap!r}.")
+    if not (np.isfinite(spec.score) and np.isfinite(spec.decay)):
+        raise InputError("expand.score and expand.decay must be finite numbers.")
 
 
 def check_weights(weights: HybridWeights) -> HybridWeights:
@@ -148,6 +178,23 @@ def rrf(pool: Pool, weights: HybridWeights, now: float) -> Scored:
         {"mode": "hybrid", "fusion": "rrf", "rrf_k": RRF_K},
         {"signals": nested},
     )
+
+
+def seed(pool: Pool, scored: Scored) -> Floats:
+    """Return what graph proximity spreads: the score, or the cosine where scores are ranks."""
+    return _cosine(pool) if scored.nested else scored.score
+
+
+def with_graph(scored: Scored, near: Floats, weight: float, pool: Pool) -> Scored:
+    """Add graph proximity: its value times the weight, or one more ranked signal."""
+    if scored.nested:
+        rank = ranks(near, _cosine(pool))
+        part = weight / (RRF_K + rank)
+        signals = {**scored.nested["signals"], "graph": (rank, part)}
+        return replace(scored, score=scored.score + part, nested={"signals": signals})
+    constants = {**scored.constants, "weights": {**scored.constants["weights"], "graph": weight}}
+    parts = {**scored.parts, "graph": near}
+    return replace(scored, score=scored.score + weight * near, parts=parts, constants=constants)
 
 
 def renormalised(weights: HybridWeights) -> HybridWeights:

@@ -1,0 +1,261 @@
+"""The recall pipeline, top to bottom: one query in, ranked memories with their evidence out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import apsw
+import numpy as np
+from numpy.typing import NDArray
+
+from houkai.errors import InputError, NotReady
+from houkai.handle import Reranker, Store
+from houkai.model import ExpandSpec, Memory
+from houkai.notes import note
+from houkai.ops.history import as_known, known_by
+from houkai.ops.meaning import mismatch
+from houkai.search import dense, expansion, lexical, past, pool, proximity, ranking, select
+from houkai.search.pool import Pool
+from houkai.search.query import Query
+from houkai.search.ranking import Ranking, Scored
+from houkai.storage import memories, vectors
+from houkai.storage.eligible import Filter
+
+if TYPE_CHECKING:
+    Vector = NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One candidate on its way through the pipeline."""
+
+    pk: int
+    score: float
+    explain: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """One memory of the answer, its score, and how that came about."""
+
+    memory: Memory
+    score: float
+    explain: dict[str, Any]
+
+
+def rank(
+    store: Store,
+    asked: Query,
+    k: int,
+    where: Filter,
+    how: Ranking,
+    *,
+    as_of: float | None = None,
+    reranker: Reranker | None = None,
+) -> list[Ranked]:
+    """Return up to `k` eligible memories, best first, and what expansion appends to them."""
+    if k <= 0:
+        return []
+    vector = _vector(store, asked, how)
+    with store.read() as connection:
+        if as_of is not None:
+            where = replace(where, now=as_of, known_by=known_by(store, connection, as_of))
+        hydrate = partial(_hydrate, store, connection, where)
+        found = _gather(store, connection, asked, vector, where, how, k)
+        scored = _score(store, connection, found, asked, how, where)
+        entries = _best(found, scored, _depth(k, how, reranker))
+        entries = _reranked(asked, entries, reranker, hydrate)
+        entries = _joined(connection, entries, k, how.expand, where)
+        entries = _selected(store, connection, entries, k, how)
+        entries += _appended(connection, entries, how.expand, where)
+        known = hydrate([entry.pk for entry in entries])
+    return [Ranked(known[e.pk], e.score, e.explain) for e in entries if e.pk in known]
+
+
+def _vector(store: Store, asked: Query, how: Ranking) -> Vector | None:
+    """Embed the query; hybrid recall goes on by words alone when it cannot, and says so."""
+    try:
+        with store.read() as connection:
+            model = vectors.current_model(connection)
+        if (error := mismatch(store, model)) is not None:
+            raise error
+        return store.embedder.query(asked.text) if model is not None else None
+    except NotReady as error:
+        if how.mode == "semantic":
+            raise
+        note(f"Recall by words only: {error.line()}")
+        return None
+
+
+def _gather(
+    store: Store,
+    connection: apsw.Connection,
+    asked: Query,
+    vector: Vector | None,
+    where: Filter,
+    how: Ranking,
+    k: int,
+) -> Pool:
+    """Unite what both channels find among the eligible."""
+    enough = k * how.overfetch
+    held = store.sketches()
+    channels = past if where.known_by is not None else dense
+    near = dense.NONE
+    if vector is not None:
+        near = channels.search(connection, vector, where, held, enough)
+    worded: dict[int, float] = {}
+    if how.mode == "hybrid":
+        lexicon = past.worded if where.known_by is not None else lexical.search
+        worded = lexicon(connection, asked, where, max(enough, lexical.DEPTH))
+    found = pool.gather(connection, near, worded, vector, partial(past.windows, connection, held))
+    return found if how.min_cosine is None else found.keep(found.cosine >= how.min_cosine)
+
+
+def _score(
+    store: Store,
+    connection: apsw.Connection,
+    found: Pool,
+    asked: Query,
+    how: Ranking,
+    where: Filter,
+) -> Scored:
+    weights = how.weights or store.settings.hybrid_weights
+    scored = ranking.score(found, how, weights, asked.dense_share, where.now)
+    if how.mode != "hybrid" or weights.graph <= 0:
+        return scored
+    links = expansion.links_within(connection, found.pk.tolist())
+    near = proximity.proximity(ranking.seed(found, scored), links)
+    return scored if near is None else ranking.with_graph(scored, near, weights.graph, found)
+
+
+def _best(found: Pool, scored: Scored, depth: int) -> list[Entry]:
+    """Return the candidates best first; newer memories win ties."""
+    order = np.lexsort((-found.pk, -found.created_at, -scored.score))[:depth].tolist()
+    return [Entry(int(found.pk[i]), float(scored.score[i]), scored.explain(i)) for i in order]
+
+
+def _depth(k: int, how: Ranking, reranker: Reranker | None) -> int:
+    choosy = how.diversity is not None or how.dedup_threshold is not None
+    joining = how.expand is not None and how.expand.rerank
+    return k * how.overfetch if reranker or choosy or joining else k
+
+
+def _reranked(
+    asked: Query,
+    entries: list[Entry],
+    reranker: Reranker | None,
+    hydrate: Callable[[list[int]], dict[int, Memory]],
+) -> list[Entry]:
+    """Let a stronger model score the candidates anew. Raises InputError on a wrong count."""
+    if reranker is None or not entries:
+        return entries
+    known = hydrate([entry.pk for entry in entries])
+    scores = [float(score) for score in reranker(asked.text, [known[e.pk] for e in entries])]
+    if len(scores) != len(entries):
+        raise InputError(
+            f"reranker must return one score a memory: {len(entries)} expected, got {len(scores)}."
+        )
+    order = sorted(range(len(entries)), key=lambda i: -scores[i])
+    return [
+        Entry(
+            entries[i].pk,
+            scores[i],
+            {
+                **entries[i].explain,
+                "rerank": {
+                    "first_stage_score": entries[i].score,
+                    "first_stage_rank": i,
+                    "score": scores[i],
+                    "rank": place,
+                },
+            },
+        )
+        for place, i in enumerate(order)
+    ]
+
+
+def _neighbours(
+    connection: apsw.Connection, entries: Sequence[Entry], spec: ExpandSpec, where: Filter
+) -> list[Entry]:
+    start = [entry.pk for entry in entries if entry.pk > 0]
+    return [
+        Entry(
+            n.pk,
+            n.score,
+            {"source": "graph_expansion", "rel": n.rel, "hop": n.hop, "score": round(n.score, 4)},
+        )
+        for n in expansion.walk(connection, start, spec, where)
+    ]
+
+
+def _joined(
+    connection: apsw.Connection,
+    entries: list[Entry],
+    k: int,
+    spec: ExpandSpec | None,
+    where: Filter,
+) -> list[Entry]:
+    """Let neighbours of the first k compete with the candidates."""
+    if spec is None or not spec.rerank or not entries:
+        return entries
+    best, present = entries[0].score, {entry.pk for entry in entries}
+    fresh = [
+        replace(entry, score=min(1.0, max(0.0, entry.score)) * best)
+        for entry in _neighbours(connection, entries[:k], spec, where)
+        if entry.pk not in present
+    ]
+    return sorted([*entries, *fresh], key=lambda entry: -entry.score)
+
+
+def _selected(
+    store: Store, connection: apsw.Connection, entries: list[Entry], k: int, how: Ranking
+) -> list[Entry]:
+    """Cut to k, passing over what repeats when asked to."""
+    if (how.diversity is None and how.dedup_threshold is None) or not entries:
+        return entries[:k]
+    kept = select.select(
+        range(len(entries)),
+        np.array([entry.score for entry in entries]),
+        _first_windows(store, connection, [entry.pk for entry in entries]),
+        k,
+        diversity=how.diversity,
+        dedup_threshold=how.dedup_threshold,
+    )
+    return [entries[at] for at in kept]
+
+
+def _first_windows(store: Store, connection: apsw.Connection, pks: list[int]) -> Vector:
+    """Return a vector for each memory, zero for one that has none."""
+    windows = past.windows(connection, store.sketches(), np.array(pks, np.int64))
+    if not len(windows.pk):
+        return np.zeros((len(pks), 1), np.float32)
+    read = dense.read_vectors(connection, windows.embedding)
+    by_pk = dict(zip(windows.pk.tolist()[::-1], read[::-1], strict=True))
+    none = np.zeros(read.shape[1], np.float32)
+    return np.array([by_pk.get(pk, none) for pk in pks], np.float32)
+
+
+def _appended(
+    connection: apsw.Connection, entries: list[Entry], spec: ExpandSpec | None, where: Filter
+) -> list[Entry]:
+    """Add neighbours after the cut, beyond k."""
+    if spec is None or spec.rerank:
+        return []
+    return _neighbours(connection, entries, spec, where)
+
+
+def _hydrate(
+    store: Store, connection: apsw.Connection, where: Filter, pks: list[int]
+) -> dict[int, Memory]:
+    """Return the memories of a pool's numbers, as they were when a moment was asked about."""
+    found = memories.by_pks(connection, [pk for pk in pks if pk > 0], store.touches)
+    for pk in pks:
+        if pk < 0 and where.known_by is not None:
+            id = connection.execute("select id from past where pk = ?", (-pk,)).get
+            memory = as_known(connection, where.known_by, id)
+            if memory is not None:
+                found[pk] = memory
+    return found
