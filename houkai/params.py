@@ -166,6 +166,35 @@ Overfetch = Annotated[
     Doc("Candidates to rank for each memory returned, at least."),
     Between(1, 1_000, whole=True),
 ]
+Task = Annotated[
+    str,
+    Doc("What is about to be done, in a sentence or a page."),
+    AsText(limits.QUERY_BYTES, "query"),
+]
+MaxItems = Annotated[
+    int, Doc("How many memories to consider at most."), Between(0, 10_000, whole=True)
+]
+MaxPhrases = Annotated[
+    int,
+    Doc("How many key phrases of the task to ask about besides it."),
+    Between(0, 64, whole=True),
+]
+TokenBudget = Annotated[
+    int, Doc("Tokens the block may use, the header not counted."), Between(0, 10**9, whole=True)
+]
+Header = Annotated[
+    str,
+    Doc("The line above the block; empty for none."),
+    AsText(4_096, "header", blank="keep"),
+]
+Compress = Annotated[bool, Doc("Fold similar memories that did not fit into one line.")]
+CompressThreshold = Annotated[
+    float, Doc("Share of words in common that makes memories similar, 0 to 1."), Between(0, 1)
+]
+CompressMinGroup = Annotated[
+    int, Doc("How many similar memories make a line."), Between(1, 10_000, whole=True)
+]
+IncludePinned = Annotated[bool, Doc("Put pinned memories first, inside the budget.")]
 Touch = Annotated[bool, Doc("Count this as an access of the memories returned.")]
 Explain = Annotated[bool, Doc("Add to each hit how its score came about.")]
 OnConflict = Annotated[
@@ -228,8 +257,23 @@ class RankingOptions(TypedDict, total=False):
     expand: ExpandSpec | None
 
 
+class BudgetOptions(TypedDict, total=False):
+    """How much to pack, and how it looks."""
+
+    token_budget: TokenBudget
+    header: Header
+    compress: Compress
+    compress_threshold: CompressThreshold
+    compress_min_group: CompressMinGroup
+    include_pinned: IncludePinned
+
+
 class RecallOptions(MoreFilter, RankingOptions, total=False):
     """The named options of a recall."""
 
     as_of: RecallAsOf
     graph: GraphWeight
+
+
+class PackOptions(CoreFilter, RecallOptions, BudgetOptions, total=False):
+    """The named options of a pack."""

@@ -115,6 +115,9 @@ class MemoryStore(Store):
     list_recent = ops.listing.list_recent
     count = ops.listing.count
     recall = ops.recall.recall
+    recall_pack = ops.packing.recall_pack
+    auto_context_pack = ops.packing.auto_context_pack
+    eval_recall = ops.evaluate.eval_recall
 
     history = ops.history.history
     journal = ops.history.journal

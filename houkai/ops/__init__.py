@@ -1,5 +1,25 @@
 """The operations, one module per noun; each takes a store first."""
 
-from houkai.ops import health, history, listing, memories, recall, removal, undoing
+from houkai.ops import (
+    evaluate,
+    health,
+    history,
+    listing,
+    memories,
+    packing,
+    recall,
+    removal,
+    undoing,
+)
 
-__all__ = ["health", "history", "listing", "memories", "recall", "removal", "undoing"]
+__all__ = [
+    "evaluate",
+    "health",
+    "history",
+    "listing",
+    "memories",
+    "packing",
+    "recall",
+    "removal",
+    "undoing",
+]
