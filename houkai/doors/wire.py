@@ -7,6 +7,7 @@ parameter is on every wire as soon as it is written down, and refused in the sam
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import is_dataclass
 from functools import cache
@@ -15,7 +16,7 @@ from typing import Any, Final, get_args, get_type_hints
 from houkai.doors import schema
 from houkai.doors.forms import form_of
 from houkai.doors.shapes import SHAPES
-from houkai.errors import InputError, NotFound
+from houkai.errors import Diverged, HoukaiError, InputError, NotFound
 from houkai.handle import Store
 from houkai.limits import K_ON_WIRES
 from houkai.ops.listing import find_id
@@ -54,6 +55,12 @@ def required(form: Callable[..., Any]) -> tuple[str, ...]:
     )
 
 
+def description(operation: Operation) -> str:
+    """Return what an operation's docstring tells a caller, without the errors it raises."""
+    said = inspect.cleandoc(form_of(operation).__doc__ or "")
+    return " ".join(re.sub(r"(?:^|\s)Raises\s.*?(?:\n\n|$)", " ", said, flags=re.DOTALL).split())
+
+
 def input_schema(operation: Operation) -> dict[str, Any]:
     """Return the JSON Schema of an operation's arguments."""
     form = form_of(operation)
@@ -89,6 +96,14 @@ def call(operation: Operation, store: Store, given: Mapping[str, Any]) -> dict[s
     values = parse(form, store, given)
     answer = SHAPES[operation.name](form(store, **values), values)
     return answer if isinstance(answer, dict) else {"result": answer}
+
+
+def explain(error: HoukaiError) -> dict[str, Any]:
+    """Return an error as JSON types."""
+    told: dict[str, Any] = {"code": error.code, "message": error.message, "hint": error.hint}
+    if isinstance(error, Diverged):
+        told["rows"] = error.rows
+    return told
 
 
 def parse(form: Callable[..., Any], store: Store, given: Mapping[str, Any]) -> dict[str, Any]:
