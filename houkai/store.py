@@ -116,6 +116,12 @@ class MemoryStore(Store):
     count = ops.listing.count
     recall = ops.recall.recall
 
+    link = ops.links.link
+    unlink = ops.links.unlink
+    neighbors = ops.links.neighbors
+    subgraph = ops.links.subgraph
+    find_path = ops.links.find_path
+
     history = ops.history.history
     journal = ops.history.journal
     operation = ops.history.operation

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
@@ -98,6 +99,25 @@ def by_pks(
         return {}
     wanted = (apsw.carray(array("q", pks)),)
     return select(connection, "where m.pk in (select value from carray(?))", wanted, touches)
+
+
+def numbers(connection: apsw.Connection, ids: Iterable[str], collection: str) -> dict[str, int]:
+    """Return the file-local numbers of those ids that a collection has, in the order given."""
+    rows: list[tuple[Any, ...]] = connection.execute(
+        """select m.id, m.pk from json_each(?) wanted cross join memory m on m.id = wanted.value
+           where m.collection = (select pk from collection where name = ?) order by wanted.id""",
+        (json.dumps(list(ids)), collection),
+    ).fetchall()
+    return dict(rows)
+
+
+def ids(connection: apsw.Connection, pks: Iterable[int]) -> dict[int, str]:
+    """Return the ids of memories by their file-local numbers."""
+    rows: list[tuple[Any, ...]] = connection.execute(
+        "select pk, id from memory where pk in (select value from json_each(?))",
+        (json.dumps(list(pks)),),
+    ).fetchall()
+    return dict(rows)
 
 
 def by_id(
