@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, fields
 from typing import Any, NamedTuple
 
 from houkai.vocabulary import (
+    ConflictKind,
+    ConflictReason,
     MemoryType,
     Polarity,
     Relation,
@@ -81,6 +83,93 @@ class ExplainedHit(NamedTuple):
     memory: Memory
     score: float
     explain: dict[str, Any]
+
+
+class Neighbor(NamedTuple):
+    """A memory reached along links, and the relation of the link that reached it."""
+
+    memory: Memory
+    rel: Relation
+
+
+class Edge(NamedTuple):
+    """A link seen from outside: both ends and the relation."""
+
+    src: str
+    dst: str
+    rel: Relation
+
+
+class Step(NamedTuple):
+    """A memory on a path, and the relation that led to it; "" at the start."""
+
+    id: str
+    rel: str
+
+
+@dataclass(frozen=True)
+class Graph:
+    """Memories by id and the links between them; `truncated` when a limit cut it short."""
+
+    nodes: dict[str, Memory] = field(default_factory=dict)
+    edges: list[Edge] = field(default_factory=list)
+    truncated: bool = False
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the graph as plain JSON types."""
+        return {
+            "nodes": [memory.to_dict() for memory in self.nodes.values()],
+            "edges": [edge._asdict() for edge in self.edges],
+            "truncated": self.truncated,
+        }
+
+
+@dataclass(frozen=True)
+class Conflict:
+    """Two live memories that say the same or contradict each other; `a` is the older one.
+
+    Where one memory was asked about, `a` is that one. `similarity` is their cosine, rounded to 4
+    digits. A contradiction's reason is polarity_diff, negation_diff, custom_fn, or link: somebody
+    linked them as contradicting.
+    """
+
+    a: Memory
+    b: Memory
+    similarity: float
+    kind: ConflictKind
+    reason: ConflictReason
+
+
+@dataclass(frozen=True)
+class Version:
+    """What a memory said before a change; `ts` is when it was replaced, by which operation."""
+
+    ts: float
+    text: str
+    tags: list[str]
+    importance: float
+    source: str | None
+    type: MemoryType
+    operation: int
+
+
+@dataclass(frozen=True)
+class TagRename:
+    """How many memories a change of tags touched, and the tag they now share."""
+
+    changed: int
+    tag: str
+
+
+@dataclass(frozen=True)
+class TrashEntry:
+    """A memory in the trash: its fields as they were, when and by whom it was put there."""
+
+    memory_id: str
+    deleted_at: float
+    actor: str
+    memory: dict[str, Any]
+    collection: str = "default"
 
 
 @dataclass(frozen=True)

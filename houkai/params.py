@@ -14,10 +14,12 @@ from houkai.model import ExpandSpec, HybridWeights
 from houkai.rules import AsId, AsMoment, AsNames, AsRef, AsSeconds, AsText, Between, Doc
 from houkai.vocabulary import (
     ConflictPolicy,
+    Direction,
     Fusion,
     MemoryType,
     Polarity,
     RecallMode,
+    Relation,
     Trust,
 )
 
@@ -93,6 +95,17 @@ MemoryId = Annotated[
 ]
 OperationRef = Annotated[
     str | int, Doc("The number of an operation, or the beginning of its id."), AsRef()
+]
+Rel = Annotated[Relation, Doc("How the first memory relates to the second.")]
+RelFilter = Annotated[Relation | None, Doc("Only links of this relation; all when left out.")]
+Heading = Annotated[Direction, Doc("Follow links out of a memory, into it, or both.")]
+Depth = Annotated[
+    int,
+    Doc("How many links away to go, 0 to 6."),
+    Between(0, limits.GRAPH_DEPTH, whole=True),
+]
+MemoryIds = Annotated[
+    list[str] | tuple[str, ...], Doc("The ids of memories."), AsNames(limits.GRAPH_NODES, 1_024)
 ]
 K = Annotated[
     int, Doc("How many memories to return at most."), Between(-(2**53), 2**53, whole=True)

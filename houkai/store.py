@@ -119,6 +119,12 @@ class MemoryStore(Store):
     auto_context_pack = ops.packing.auto_context_pack
     eval_recall = ops.evaluate.eval_recall
 
+    link = ops.links.link
+    unlink = ops.links.unlink
+    neighbors = ops.links.neighbors
+    subgraph = ops.links.subgraph
+    find_path = ops.links.find_path
+
     history = ops.history.history
     journal = ops.history.journal
     operation = ops.history.operation

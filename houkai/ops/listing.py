@@ -28,12 +28,13 @@ def not_found(id: str) -> NotFound:
 def same_content(store: Store, connection: apsw.Connection, text: str) -> Memory | None:
     """Return the live memory with the same content, in an open snapshot or transaction."""
     sql, values = condition(store.where())
-    row = connection.execute(
-        f"""select {memories.RECORD} from memory m left join touch t on t.id = m.id
-            where m.content_hash = :hash and {sql} order by m.created_at limit 1""",
+    found = memories.select(
+        connection,
+        f"where m.content_hash = :hash and {sql} order by m.created_at limit 1",
         {**values, "hash": words.content_hash(text)},
-    ).get
-    return memories.record(row, store.touches) if row else None
+        store.touches,
+    )
+    return next(iter(found.values()), None)
 
 
 def find_by_content_hash(store: Store, text: str) -> Memory | None:
@@ -106,13 +107,14 @@ def list_recent(
     sql, bound = condition(store.where(**values))
     with store.read() as connection:
         at, pk = _cursor(store, connection, before)
-        rows: list[tuple[Any, ...]] = connection.execute(
-            f"""select {memories.RECORD} from memory m left join touch t on t.id = m.id
-                where {sql} and (:at is null or (m.created_at, m.pk) < (:at, :pk))
+        found = memories.select(
+            connection,
+            f"""where {sql} and (:at is null or (m.created_at, m.pk) < (:at, :pk))
                 order by m.created_at desc, m.pk desc limit :limit""",
             {**bound, "at": at, "pk": pk, "limit": -1 if limit is None else limit},
-        ).fetchall()
-    return [memories.record(row, store.touches) for row in rows]
+            store.touches,
+        )
+    return list(found.values())
 
 
 def _cursor(store: Store, connection: apsw.Connection, before: Any) -> tuple[float | None, int]:

@@ -1,8 +1,9 @@
-"""Read memories as records: the select that every listing shares."""
+"""Read memories as records: the one select that every reading operation shares."""
 
 from __future__ import annotations
 
 import json
+from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
@@ -13,61 +14,118 @@ from houkai.model import Link, Memory
 from houkai.storage.rows import Image
 from houkai.storage.touches import Touches
 
-RECORD: Final = """m.id, m.text, m.type, m.importance, m.polarity, m.source, m.position, m.author,
-  m.trust, m.pinned, m.created_at, m.expires_at, m.valid_from, m.valid_until, m.superseded_by,
-  m.superseded_at, m.content_hash,
-  (select name from collection where pk = m.collection),
-  (select json_group_array(name order by ordinal) from tag where memory = m.pk),
-  (select json_group_array(name order by ordinal) from entity where memory = m.pk),
-  (select json_group_array(json_array(d.id, l.rel) order by l.created_at, l.rel)
-   from link l join memory d on d.pk = l.dst where l.src = m.pk),
-  t.count, t.last_at"""
-"""The columns of a record, for `from memory m left join touch t on t.id = m.id`."""
+_FIELDS: Final = (
+    "id", "text", "type", "importance", "polarity", "source", "position", "author", "trust",
+    "pinned", "created_at", "expires_at", "valid_from", "valid_until", "superseded_by",
+    "superseded_at", "content_hash",
+)  # fmt: skip
+_COLUMNS: Final = ", ".join(
+    ["m.pk", *(f"m.{name}" for name in _FIELDS), "c.name", "t.count", "t.last_at"]
+)
+_NAMES: Final = (*_FIELDS, "collection", "access_count", "last_accessed")
 
 
-def record(row: Sequence[Any], touches: Touches | None = None) -> Memory:
-    """Return the memory of a row selected with RECORD, with accesses not written yet."""
-    (id, body, type, importance, polarity, source, position, author, trust, pinned, created_at,
-     expires_at, valid_from, valid_until, superseded_by, superseded_at, content_hash, collection,
-     tags, entities, links, count, last_at) = row  # fmt: skip
-    waiting = touches.pending(id) if touches is not None else None
+def select(
+    connection: apsw.Connection,
+    rest: str,
+    values: Any = None,
+    touches: Touches | None = None,
+) -> dict[int, Memory]:
+    """Return the memories of a select by their file-local numbers, in its order.
+
+    `rest` is what follows the tables: conditions on `memory m`, an order, a limit. Accesses that
+    are not written yet are counted from `touches`.
+    """
+    rows = connection.execute(
+        f"""select {_COLUMNS} from memory m join collection c on c.pk = m.collection
+            left join touch t on t.id = m.id {rest}""",
+        values,
+    )
+    found = {pk: _record(row) for pk, *row in rows}
+    if found:
+        _add_names_and_links(connection, found)
+    if touches:
+        for memory in found.values():
+            _count(memory, touches)
+    return found
+
+
+def _record(row: Sequence[Any]) -> Memory:
+    """Return a memory without its names and links."""
+    # A frozen dataclass sets its fields one by one, which costs more than reading the row.
+    memory = object.__new__(Memory)
+    fields = memory.__dict__
+    fields.update(zip(_NAMES, row, strict=True))
+    fields["pinned"] = bool(fields["pinned"])
+    fields["access_count"] = fields["access_count"] or 0
+    fields["tags"], fields["entities"], fields["links"] = [], [], []
+    return memory
+
+
+def _add_names_and_links(connection: apsw.Connection, found: Mapping[int, Memory]) -> None:
+    pks = (apsw.carray(array("q", found)),)
+    for pk, name in connection.execute(
+        """select n.memory, n.name from carray(?) a cross join tag n on n.memory = a.value
+           order by n.ordinal""",
+        pks,
+    ):
+        found[pk].tags.append(name)
+    for pk, name in connection.execute(
+        """select n.memory, n.name from carray(?) a cross join entity n on n.memory = a.value
+           order by n.ordinal""",
+        pks,
+    ):
+        found[pk].entities.append(name)
+    for pk, to, rel in connection.execute(
+        """select l.src, d.id, l.rel from carray(?) a cross join link l on l.src = a.value
+           cross join memory d on d.pk = l.dst order by l.created_at, l.rel""",
+        pks,
+    ):
+        found[pk].links.append(Link(to, rel))
+
+
+def _count(memory: Memory, touches: Touches) -> None:
+    waiting = touches.pending(memory.id)
     if waiting is not None:
-        count, last_at = (count or 0) + waiting[0], max(last_at or 0.0, waiting[1])
-    return Memory(
-        id=id, text=body, type=type, importance=importance, polarity=polarity, source=source,
-        position=position, author=author, trust=trust, pinned=bool(pinned), created_at=created_at,
-        expires_at=expires_at, valid_from=valid_from, valid_until=valid_until,
-        superseded_by=superseded_by, superseded_at=superseded_at, content_hash=content_hash,
-        collection=collection,
-        tags=[] if tags == "[]" else json.loads(tags),
-        entities=[] if entities == "[]" else json.loads(entities),
-        links=[] if links == "[]" else [Link(to, rel) for to, rel in json.loads(links)],
-        access_count=count or 0, last_accessed=last_at,
-    )  # fmt: skip
+        memory.__dict__["access_count"] += waiting[0]
+        memory.__dict__["last_accessed"] = max(memory.last_accessed or 0.0, waiting[1])
 
 
 def by_pks(
     connection: apsw.Connection, pks: Sequence[int], touches: Touches | None
 ) -> dict[int, Memory]:
     """Return memories by their file-local numbers."""
-    rows = connection.execute(
-        f"""select m.pk, {RECORD} from memory m left join touch t on t.id = m.id
-            where m.pk in (select value from json_each(?))""",
+    if not pks:
+        return {}
+    wanted = (apsw.carray(array("q", pks)),)
+    return select(connection, "where m.pk in (select value from carray(?))", wanted, touches)
+
+
+def numbers(connection: apsw.Connection, ids: Iterable[str], collection: str) -> dict[str, int]:
+    """Return the file-local numbers of those ids that a collection has, in the order given."""
+    rows: list[tuple[Any, ...]] = connection.execute(
+        """select m.id, m.pk from json_each(?) wanted cross join memory m on m.id = wanted.value
+           where m.collection = (select pk from collection where name = ?) order by wanted.id""",
+        (json.dumps(list(ids)), collection),
+    ).fetchall()
+    return dict(rows)
+
+
+def ids(connection: apsw.Connection, pks: Iterable[int]) -> dict[int, str]:
+    """Return the ids of memories by their file-local numbers."""
+    rows: list[tuple[Any, ...]] = connection.execute(
+        "select pk, id from memory where pk in (select value from json_each(?))",
         (json.dumps(list(pks)),),
-    )
-    return {row[0]: record(row[1:], touches) for row in rows}
+    ).fetchall()
+    return dict(rows)
 
 
 def by_id(
     connection: apsw.Connection, id: str, collection: str, touches: Touches | None
 ) -> Memory | None:
     """Return one memory of a collection by its whole id."""
-    row = connection.execute(
-        f"""select {RECORD} from memory m left join touch t on t.id = m.id
-            where m.id = ? and m.collection = (select pk from collection where name = ?)""",
-        (id, collection),
-    ).get
-    return record(row, touches) if row else None
+    found = select(connection, "where m.id = ? and c.name = ?", (id, collection), touches)
+    return next(iter(found.values()), None)
 
 
 def from_image(id: str, image: Image, links: Iterable[Link] = ()) -> Memory:
