@@ -94,6 +94,20 @@ MemoryId = Annotated[
 OperationRef = Annotated[
     str | int, Doc("The number of an operation, or the beginning of its id."), AsRef()
 ]
+ActorName = Annotated[
+    str, Doc("Who does it, as the journal shows it."), AsText(4 * limits.NAME_CHARS, "name")
+]
+CollectionName = Annotated[
+    str, Doc("The collection to work in."), AsText(4 * limits.NAME_CHARS, "name")
+]
+ConflictThreshold = Annotated[
+    float, Doc("How similar in meaning two memories must be to be compared."), Between(0, 1)
+]
+MemoryFilter = Annotated[
+    str | None,
+    Doc("Only what concerns the memory with this id."),
+    AsText(4 * limits.NAME_CHARS, "id"),
+]
 K = Annotated[
     int, Doc("How many memories to return at most."), Between(-(2**53), 2**53, whole=True)
 ]
