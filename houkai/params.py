@@ -103,11 +103,6 @@ CollectionName = Annotated[
 ConflictThreshold = Annotated[
     float, Doc("How similar in meaning two memories must be to be compared."), Between(0, 1)
 ]
-MemoryFilter = Annotated[
-    str | None,
-    Doc("Only what concerns the memory with this id."),
-    AsText(4 * limits.NAME_CHARS, "id"),
-]
 K = Annotated[
     int, Doc("How many memories to return at most."), Between(-(2**53), 2**53, whole=True)
 ]
