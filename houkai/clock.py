@@ -9,7 +9,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Final
 
-from houkai.errors import InputError
+from houkai.errors import InputError, shown
 
 Clock = Callable[[], float]
 Moment = float | int | str | datetime
@@ -26,33 +26,45 @@ def now() -> float:
     return time.time()
 
 
+def is_span(text: str) -> bool:
+    """Say whether a text is a length of time, such as "7d"."""
+    return _SPAN.fullmatch(text.strip()) is not None
+
+
 def parse_duration(value: str | float, name: str = "duration") -> float:
     """Return seconds for a number or a span such as "90s", "24h", "7d". Raises InputError."""
     if isinstance(value, int | float) and not isinstance(value, bool):
-        seconds = float(value)
+        seconds = _float(value)
     else:
-        match = _SPAN.fullmatch(str(value).strip())
+        match = _SPAN.fullmatch(value.strip()) if isinstance(value, str) else None
         if match is None:
-            raise InputError(f'{name} must be seconds or a span such as "24h", got {value!r}.')
+            raise InputError(f'{name} must be seconds or a span such as "24h", got {shown(value)}.')
         seconds = float(match[1]) * _UNITS[match[2].lower()]
     if not (math.isfinite(seconds) and 0 <= seconds <= LATEST):
-        raise InputError(f"{name} must be a finite length of time, zero or more, got {value!r}.")
+        raise InputError(f"{name} must be a length of time, zero or more, got {shown(value)}.")
     return seconds
 
 
 def parse_time(value: Moment, name: str = "time", *, at: float | None = None) -> float:
     """Return epoch seconds for a moment; spans count back from `at`. Raises InputError."""
-    if isinstance(value, bool) or value is None:
-        raise InputError(f"{name} must be {_ACCEPTED}, got {value!r}.")
     if isinstance(value, datetime):
         seconds = _stamp(value)
-    elif isinstance(value, int | float):
-        seconds = float(value)
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        seconds = _float(value)
+    elif isinstance(value, str):
+        seconds = _parse_text(value.strip(), name, now() if at is None else at)
     else:
-        seconds = _parse_text(str(value).strip(), name, now() if at is None else at)
+        raise InputError(f"{name} must be {_ACCEPTED}, got {shown(value)}.")
     if not (math.isfinite(seconds) and 0 <= seconds <= LATEST):
-        raise InputError(f"{name} must lie between 1970 and 9999, got {value!r}.")
+        raise InputError(f"{name} must lie between 1970 and 9999, got {shown(value)}.")
     return seconds
+
+
+def _float(value: float) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf
 
 
 def _stamp(value: datetime) -> float:
@@ -77,7 +89,7 @@ def _parse_text(text: str, name: str, at: float) -> float:
     try:
         return _stamp(datetime.fromisoformat(text))
     except (ValueError, OverflowError):
-        raise InputError(f"{name} must be {_ACCEPTED}, got {text!r}.") from None
+        raise InputError(f"{name} must be {_ACCEPTED}, got {shown(text)}.") from None
 
 
 def iso(seconds: float | None) -> str:

@@ -50,6 +50,15 @@ class HoukaiError(Exception):
         return (_rebuild, (type(self), self.message, self.__dict__.copy()))
 
 
+def shown(value: object) -> str:
+    """Return a refused value as a sentence shows it: its repr, cut short."""
+    try:
+        text = repr(value)
+    except ValueError:  # Python refuses to write out numbers of thousands of digits
+        text = f"a very large {type(value).__name__}"
+    return text if len(text) <= 80 else f"{text[:79]}…"
+
+
 def _rebuild(kind: type[HoukaiError], message: str, state: dict[str, Any]) -> HoukaiError:
     error = kind.__new__(kind, message)
     error.args = (message,)

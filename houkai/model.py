@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, NamedTuple
 
@@ -240,15 +240,3 @@ class JournalEntry:
         before, after = self.before or {}, self.after or {}
         names = dict.fromkeys([*before, *after])
         return [name for name in names if before.get(name) != after.get(name)]
-
-
-@dataclass(frozen=True)
-class Page:
-    """One page of a listing and the cursor that continues it, None at the end."""
-
-    memories: list[Memory]
-    cursor: str | None
-
-    def __iter__(self) -> Iterator[Memory]:
-        """Iterate over the memories."""
-        return iter(self.memories)

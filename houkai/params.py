@@ -107,6 +107,15 @@ Depth = Annotated[
 MemoryIds = Annotated[
     list[str] | tuple[str, ...], Doc("The ids of memories."), AsNames(limits.GRAPH_NODES, 1_024)
 ]
+ActorName = Annotated[
+    str, Doc("Who does it, as the journal shows it."), AsText(4 * limits.NAME_CHARS, "name")
+]
+CollectionName = Annotated[
+    str, Doc("The collection to work in."), AsText(4 * limits.NAME_CHARS, "name")
+]
+ConflictThreshold = Annotated[
+    float, Doc("How similar in meaning two memories must be to be compared."), Between(0, 1)
+]
 K = Annotated[
     int, Doc("How many memories to return at most."), Between(-(2**53), 2**53, whole=True)
 ]

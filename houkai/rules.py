@@ -19,8 +19,11 @@ from typing import (
     get_type_hints,
 )
 
-from houkai.clock import parse_duration, parse_time
-from houkai.errors import InputError
+from houkai.clock import is_span, parse_duration, parse_time
+from houkai.errors import InputError, shown
+
+EXACT_INTEGER: Final = 2**53
+"""The largest whole number that every door can carry: JSON's are floats."""
 
 
 @dataclass(frozen=True)
@@ -40,18 +43,20 @@ class Between:
 
     def clean(self, name: str, value: Any) -> float | int:
         """Return the number. Raises InputError."""
-        kind = "a whole number" if self.whole else "a number"
-        if isinstance(value, bool) or not isinstance(value, int if self.whole else int | float):
-            raise InputError(f"{name} must be {kind} {self}, got {value!r}.")
-        if not (math.isfinite(value) and self.low <= value <= self.high):
-            raise InputError(f"{name} must be {kind} {self}, got {value!r}.")
+        right = isinstance(value, int if self.whole else int | float)
+        if not right or isinstance(value, bool) or not self._holds(value):
+            raise InputError(f"{name} must be {self}, got {shown(value)}.")
         return value if self.whole else float(value)
 
+    def _holds(self, value: float) -> bool:
+        return abs(value) != math.inf and self.low <= value <= self.high
+
     def __str__(self) -> str:
-        """Say the bounds in words."""
-        if math.isinf(self.high):
-            return f"of {self.low:g} or more"
-        return f"from {self.low:g} to {self.high:g}"
+        """Say in words what is allowed; bounds that only keep numbers exact go unsaid."""
+        kind = "a whole number" if self.whole else "a number"
+        if self.high < EXACT_INTEGER:
+            return f"{kind} from {self.low:g} to {self.high:g}"
+        return f"{kind} of {self.low:g} or more" if self.low > -EXACT_INTEGER else kind
 
 
 @dataclass(frozen=True)
@@ -109,12 +114,12 @@ class AsNames:
 
     def clean(self, name: str, value: Any) -> list[str]:
         """Return the names. Raises InputError."""
-        if isinstance(value, str) or not isinstance(value, Iterable):
-            raise InputError(f"{name} must be a list of names, got {value!r}.")
+        if isinstance(value, str | Mapping) or not isinstance(value, Iterable):
+            raise InputError(f"{name} must be a list of names, got {shown(value)}.")
         names: list[str] = []
         for item in value:
             if not isinstance(item, str) or not item.strip():
-                raise InputError(f"{name} must hold names that are not blank, got {item!r}.")
+                raise InputError(f"{name} must hold names that are not blank, got {shown(item)}.")
             if len(item) > self.chars:
                 raise InputError(
                     f"A name in {name} has {len(item)} characters; the limit is {self.chars}."
@@ -134,16 +139,16 @@ class AsMoment:
     span: Literal["back", "forward", "refuse"] = "back"
     zero: Literal["absent", "moment"] = "absent"
 
-    def clean(self, name: str, value: Any) -> float | None:
-        """Return epoch seconds. Raises InputError."""
-        if value == 0 and not isinstance(value, bool) and self.zero == "absent":
+    def clean(self, name: str, value: Any, at: float | None = None) -> float | None:
+        """Return epoch seconds; spans count from `at`. Raises InputError."""
+        plain = isinstance(value, int | float) and not isinstance(value, bool)
+        if plain and value == 0 and self.zero == "absent":
             return None
-        is_span = isinstance(value, str) and value.strip()[-1:].isalpha() and value[:1].isdigit()
-        if is_span and self.span == "forward" and not value.strip().endswith(("Z", "z")):
-            return parse_time("now", name) + parse_duration(value, name)
-        if is_span and self.span == "refuse" and not value.strip().endswith(("Z", "z")):
-            raise InputError(f"{name} must be epoch seconds or an ISO date or time, got {value!r}.")
-        return parse_time(value, name)
+        if self.span != "back" and isinstance(value, str) and is_span(value):
+            if self.span == "refuse":
+                raise InputError(f"{name} must be epoch seconds or an ISO date, got {value!r}.")
+            value = parse_time("now", name, at=at) + parse_duration(value, name)
+        return parse_time(value, name, at=at)
 
 
 @dataclass(frozen=True)
@@ -153,10 +158,10 @@ class AsSeconds:
     def clean(self, name: str, value: Any) -> float:
         """Return seconds. Raises InputError."""
         if isinstance(value, bool):
-            raise InputError(f"{name} must be seconds, got {value!r}.")
+            raise InputError(f"{name} must be seconds, got {shown(value)}.")
         seconds = parse_duration(value, name)
         if seconds <= 0:
-            raise InputError(f"{name} must be more than zero, got {value!r}.")
+            raise InputError(f"{name} must be more than zero, got {shown(value)}.")
         return seconds
 
 
@@ -217,29 +222,36 @@ def unfold(hint: Any) -> tuple[list[Any], list[Any]]:
     return [p for parts, _ in unfolded for p in parts], [e for _, more in unfolded for e in more]
 
 
-def clean(owner: Callable[..., Any] | type, values: Mapping[str, Any]) -> dict[str, Any]:
+def clean(
+    owner: Callable[..., Any] | type, values: Mapping[str, Any], *, at: float | None = None
+) -> dict[str, Any]:
     """Return values checked and normalised by the rules of `owner`'s parameters.
 
-    Raises InputError naming the parameter and what is allowed.
+    `at` is the present moment by the caller's clock, from which spans count. Raises InputError
+    naming the parameter and what is allowed.
     """
     known = parameters(owner)
     for name in values:
         if name not in known:
             allowed = ", ".join(known)
             raise InputError(f"{owner.__name__} has no parameter {name!r}; it has: {allowed}.")
-    return {name: _clean_one(known[name], name, value) for name, value in values.items()}
+    return {name: _clean_one(known[name], name, value, at) for name, value in values.items()}
 
 
-def _clean_one(parameter: Parameter, name: str, value: Any) -> Any:
+def _clean_one(parameter: Parameter, name: str, value: Any, at: float | None) -> Any:
     if value is None and parameter.optional:
         return None
     if parameter.words:
         if isinstance(value, bool) or value not in parameter.words:
             allowed = ", ".join(str(word) for word in parameter.words)
-            raise InputError(f"{name} must be one of: {allowed} — got {value!r}.")
+            raise InputError(f"{name} must be one of: {allowed} — got {shown(value)}.")
         return parameter.words[parameter.words.index(value)]
+    if isinstance(parameter.rule, AsMoment):
+        return parameter.rule.clean(name, value, at)
     if parameter.rule is not None:
         return parameter.rule.clean(name, value)
-    if parameter.type is bool and not isinstance(value, bool | int):
-        raise InputError(f"{name} must be true or false, got {value!r}.")
-    return bool(value) if parameter.type is bool else value
+    if parameter.type is bool:
+        if not isinstance(value, bool | int) or value not in (0, 1):
+            raise InputError(f"{name} must be true or false, got {shown(value)}.")
+        return bool(value)
+    return value

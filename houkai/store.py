@@ -10,13 +10,14 @@ from typing import Any, Self
 from houkai import clock as clocks
 from houkai import ops, params, settings
 from houkai.clock import Clock
-from houkai.errors import Busy, Full, InputError, ReadOnly
+from houkai.errors import InputError, StorageError, shown
 from houkai.handle import ConflictFn, ImportanceFn, Reranker, Settings, Store
 from houkai.model import HybridWeights
 from houkai.rules import clean
 from houkai.storage.database import Database
+from houkai.storage.eligible import ANY_COLLECTION
 from houkai.storage.touches import Touches
-from houkai.vocabulary import CONFLICT_POLICIES, ConflictPolicy, Durability
+from houkai.vocabulary import ConflictPolicy, Durability
 
 
 class MemoryStore(Store):
@@ -45,17 +46,26 @@ class MemoryStore(Store):
         durability: Durability = "full",
         clock: Clock = clocks.now,
     ) -> None:
-        if conflict_policy not in CONFLICT_POLICIES:
-            raise InputError(
-                f"conflict_policy must be one of: {', '.join(CONFLICT_POLICIES)}"
-                f" — got {conflict_policy!r}."
-            )
-        where = settings.load(None if path is None else os.fspath(path), collection)
+        where = settings.load(_file_name(path), collection)
+        options = clean(
+            _options,
+            {
+                "collection": where.collection.value,
+                "actor": actor,
+                "conflict_policy": conflict_policy,
+                "conflict_threshold": conflict_threshold,
+                "journal_enabled": journal_enabled,
+                "durability": durability,
+            },
+        )
+        if options["collection"] == ANY_COLLECTION:
+            raise InputError('collection must be a name; "*" stands for all of them.')
+        model = _embedder(embedder)
         super().__init__(
             Database(where.db.value, durability=durability),
-            _embedder(embedder),
-            _collection_name(where.collection.value),
-            actor,
+            model,
+            options["collection"],
+            options["actor"],
             Settings(
                 hybrid_weights=hybrid_weights or HybridWeights(),
                 reranker=reranker,
@@ -76,7 +86,7 @@ class MemoryStore(Store):
 
         The view shares the open file; leaving or closing it does not close the store.
         """
-        view = super().as_actor(name, session)
+        view = super().as_actor(clean(_options, {"actor": name})["actor"], session)
         view._owner = False
         return view
 
@@ -86,7 +96,7 @@ class MemoryStore(Store):
             return
         if self.touches and not self.db.closed:
             # Access counts are a hint; losing some costs nobody a memory.
-            with contextlib.suppress(Busy, ReadOnly, Full):
+            with contextlib.suppress(StorageError):
                 self.db.settle()
         self.db.close()
 
@@ -137,15 +147,24 @@ class MemoryStore(Store):
     stats = ops.health.stats
 
 
-def _collection_name(name: str) -> str:
-    cleaned = clean(_collection_rule, {"collection": name})["collection"]
-    if not cleaned or cleaned == "*":
-        raise InputError(f"collection must be a name, got {name!r}.")
-    return str(cleaned)
+def _options(
+    collection: params.CollectionName,
+    actor: params.ActorName,
+    conflict_policy: ConflictPolicy,
+    conflict_threshold: params.ConflictThreshold,
+    journal_enabled: bool,
+    durability: Durability,
+) -> None:
+    """Carry the rules of what a store is opened with."""
 
 
-def _collection_rule(collection: params.CollectionFilter) -> None:
-    """Carry the rule of a collection's name."""
+def _file_name(path: str | os.PathLike[str] | None) -> str | None:
+    if path is None:
+        return None
+    name = os.fspath(path)
+    if not isinstance(name, str) or not name or "\0" in name:
+        raise InputError(f"path must name a file, got {shown(path)}.")
+    return name
 
 
 def _embedder(given: Any) -> Any:

@@ -101,7 +101,10 @@ create table operation(
   hash       blob not null check (length(hash) = 32)
 ) strict;
 create index operation_by_time on operation(at);
+create index operation_by_actor on operation(actor, seq);
 create index operation_by_batch on operation(batch) where batch is not null;
+create index operation_by_undo on operation(undone_by) where undone_by is not null;
+create index operation_undoing on operation(seq) where op = 'undo';
 
 -- after is the row's image (JSONB) once the operation is done, NULL for gone. The image before
 -- is the previous change of the same key. until is the operation that replaced this image.

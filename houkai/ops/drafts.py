@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from houkai import params
+from houkai.clock import parse_time
 from houkai.errors import InputError
 from houkai.rules import clean
 from houkai.storage.rows import Image, trim
@@ -37,8 +38,11 @@ class RememberItem:
 _NAMES = tuple(field.name for field in fields(RememberItem))
 
 
-def draft(item: str | RememberItem | Mapping[str, Any]) -> dict[str, Any]:
-    """Return an item's fields, checked and normalised. Raises InputError."""
+def draft(item: str | RememberItem | Mapping[str, Any], now: float) -> dict[str, Any]:
+    """Return an item's fields, checked and normalised; spans count from `now`.
+
+    Raises InputError.
+    """
     if isinstance(item, str):
         given: Mapping[str, Any] = {"text": item}
     elif isinstance(item, RememberItem):
@@ -54,12 +58,15 @@ def draft(item: str | RememberItem | Mapping[str, Any]) -> dict[str, Any]:
         raise InputError(f"An item has no field {unknown[0]!r}; fields are: {', '.join(_NAMES)}.")
     if "text" not in given:
         raise InputError("An item needs its text.")
-    return _consistent(clean(RememberItem, given))
+    return _consistent(clean(RememberItem, given, at=now), now)
 
 
-def _consistent(values: dict[str, Any]) -> dict[str, Any]:
-    if values.get("ttl_seconds") is not None and values.get("expires_at") is not None:
-        raise InputError("Give ttl_seconds or expires_at, not both.")
+def _consistent(values: dict[str, Any], now: float) -> dict[str, Any]:
+    ttl = values.pop("ttl_seconds", None)
+    if ttl is not None:
+        if values.get("expires_at") is not None:
+            raise InputError("Give ttl_seconds or expires_at, not both.")
+        values["expires_at"] = parse_time(now + ttl, "ttl_seconds, counted from now,")
     check_validity(values.get("valid_from"), values.get("valid_until"))
     values["text"] = values["text"].strip()
     return values
@@ -73,7 +80,6 @@ def check_validity(start: float | None, end: float | None) -> None:
 
 def image(values: Mapping[str, Any], collection: str, importance: float, now: float) -> Image:
     """Return the image of a new memory from a draft. The position is settled when it is written."""
-    ttl = values.get("ttl_seconds")
     made = {
         "collection": collection,
         "text": values["text"],
@@ -86,7 +92,7 @@ def image(values: Mapping[str, Any], collection: str, importance: float, now: fl
         "trust": values.get("trust", "trusted"),
         "pinned": int(values.get("pinned", False)),
         "created_at": now if values.get("created_at") is None else values["created_at"],
-        "expires_at": now + ttl if ttl is not None else values.get("expires_at"),
+        "expires_at": values.get("expires_at"),
         "valid_from": values.get("valid_from"),
         "valid_until": values.get("valid_until"),
         "tags": list(values.get("tags", ())),
@@ -98,6 +104,8 @@ def image(values: Mapping[str, Any], collection: str, importance: float, now: fl
 def changed_image(before: Image, values: Mapping[str, Any]) -> Image:
     """Return an image with the given fields replaced; None in `values` means absent."""
     after = {**before, **values}
+    if after["created_at"] is None:  # every memory was learnt at some time
+        after["created_at"] = before["created_at"]
     if "pinned" in values:
         after["pinned"] = int(values["pinned"])
     if "text" in values:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from houkai import params
+import apsw
+
+from houkai import limits, params
 from houkai.errors import NotFound
 from houkai.handle import Store
 from houkai.model import JournalEntry, Link, Memory
-from houkai.rules import clean
+from houkai.rules import AsText, clean
 from houkai.storage import history as log
 from houkai.storage.journal import FOREVER
 from houkai.storage.memories import from_image
@@ -17,8 +19,10 @@ from houkai.storage.rows import split_link_key
 
 def history(store: Store, memory_id: params.MemoryId) -> list[JournalEntry]:
     """Return every recorded change that concerns a memory, oldest first."""
+    id = clean(history, {"memory_id": memory_id})["memory_id"]
     with store.read() as connection:
-        return log.entries_about(connection, memory_id)
+        entries = log.entries_about(connection, id)
+    return [entry for entry in entries if entry.scope in (None, store.collection)]
 
 
 def journal(
@@ -33,53 +37,67 @@ def journal(
 ) -> list[JournalEntry]:
     """Return the newest operations first, one entry each."""
     given = {name: value for name, value in locals().items() if name != "store"}
-    values = clean(journal, given)
+    values = clean(journal, given, at=store.now())
     parts = ["(o.collection is null or o.collection = :collection)"]
     parts += [f"o.{name} = :{name}" for name in ("op", "actor") if values[name] is not None]
     parts += ["o.at >= :since"] if values["since"] is not None else []
     parts += ["o.at <= :until"] if values["until"] is not None else []
-    if memory_id is not None:
-        parts.append(
-            "o.seq in (select operation from change where kind = 'memory' and key = :memory_id)"
-        )
+    if values["memory_id"] is not None:
+        parts.append(f"o.seq in ({log.OPERATIONS_ABOUT})")
     sql = " and ".join(parts) + " order by o.seq desc limit :limit"
     values["limit"] = -1 if values["limit"] is None else values["limit"]
     with store.read() as connection:
-        return list(log.operations(connection, sql, {**values, "collection": store.collection}))
+        bound = {**values, "id": values["memory_id"], "collection": store.collection}
+        return list(log.operations(connection, sql, bound))
 
 
 def operation(store: Store, ref: str | int) -> list[JournalEntry]:
     """Return what one operation changed, an entry a row. Raises NotFound, InputError."""
     with store.read() as connection:
-        return log.entries_of(connection, resolve_operation(connection, ref))
+        return log.entries_of(connection, resolve_operation(store, connection, ref))
 
 
-def resolve_operation(connection: Any, ref: JournalEntry | str | int) -> int:
-    """Return the number of an operation given as an entry, a number, or the start of its id."""
+def resolve_operation(
+    store: Store, connection: apsw.Connection, ref: JournalEntry | str | int
+) -> int:
+    """Return the number of an operation of this store's collection or of the whole file.
+
+    Takes an entry, a number, or the beginning of an id. Raises NotFound, InputError.
+    """
     if isinstance(ref, JournalEntry):
-        return ref.operation
-    text = str(ref).strip()
-    if text.isdigit() and len(text) < 8:
-        rows = connection.execute("select seq from operation where seq = ?", (int(text),))
+        ref = ref.operation_id
+    if isinstance(ref, int) and not isinstance(ref, bool):
+        low = high = str(ref)
+        numbered = abs(ref) < FOREVER
     else:
-        rows = connection.execute(
-            "select seq from operation where id >= ? and id < ? limit 2",
-            (text, text + "\U0010ffff"),
-        )
-    found = rows.fetchall()
+        low = str(AsText(4 * limits.NAME_CHARS, "id").clean("operation", ref)).strip()
+        high = low + "\U0010ffff"
+        numbered = low.isascii() and low.isdigit() and len(low) < 8
+    found: list[tuple[Any, ...]] = connection.execute(
+        """select seq from operation where (seq = :seq or id >= :low and id < :high)
+           and (collection is null or collection = :collection) limit 2""",
+        {
+            "seq": int(low) if numbered else None,
+            "low": None if numbered else low,
+            "high": high,
+            "collection": store.collection,
+        },
+    ).fetchall()
     if len(found) != 1:
-        many = "Several operations have" if found else "No operation has"
+        many = "Several operations have" if found else "No operation here has"
         raise NotFound(
-            f"{many} the number or id {text!r}.", hint="See `houkai journal tail` for them."
+            f"{many} the number or id {low!r}.", hint="See `houkai journal tail` for them."
         )
     seq: int = found[0][0]
     return seq
 
 
-def known_by(store: Store, connection: Any, moment: float) -> int:
-    """Return the last operation that was done at a moment."""
-    # From now on nothing more is known, whatever the clock said when it was last changed.
-    return FOREVER - 1 if moment >= store.now() else log.seq_at(connection, moment)
+def known_by(connection: apsw.Connection, moment: float, now: float) -> int:
+    """Return the last operation that was done at a moment; now it is the last of all.
+
+    A clock that was set back leaves operations ahead of it: they count as done.
+    """
+    return FOREVER - 1 if moment == now else log.seq_at(connection, moment)
 
 
 def state_at(store: Store, timestamp: params.AsOf) -> list[Memory]:
@@ -87,9 +105,10 @@ def state_at(store: Store, timestamp: params.AsOf) -> list[Memory]:
 
     Superseded and expired ones are included with their fields, forgotten ones are not.
     """
-    moment = clean(state_at, {"timestamp": timestamp})["timestamp"]
+    now = store.now()
+    moment = clean(state_at, {"timestamp": timestamp}, at=now)["timestamp"]
     with store.read() as connection:
-        seq = known_by(store, connection, moment)
+        seq = known_by(connection, moment, now)
         links: dict[str, list[Link]] = {}
         for key, _ in log.state(connection, seq, "link"):
             src, rel, dst = split_link_key(key)
@@ -104,19 +123,21 @@ def state_at(store: Store, timestamp: params.AsOf) -> list[Memory]:
 
 def get_at(store: Store, memory_id: params.MemoryId, timestamp: params.AsOf) -> Memory | None:
     """Return one memory as the store knew it at a moment, None if it did not."""
-    moment = clean(state_at, {"timestamp": timestamp})["timestamp"]
+    now = store.now()
+    given = {"memory_id": memory_id, "timestamp": timestamp}
+    id, moment = clean(get_at, given, at=now).values()
     with store.read() as connection:
-        found = as_known(connection, known_by(store, connection, moment), memory_id)
+        found = as_known(connection, known_by(connection, moment, now), id)
     return found if found is not None and found.collection == store.collection else None
 
 
-def as_known(connection: Any, seq: int, id: str) -> Memory | None:
+def as_known(connection: apsw.Connection, seq: int, id: str) -> Memory | None:
     """Return a memory as it was once operation `seq` was done, in an open snapshot."""
     image = log.image_at(connection, seq, "memory", id)
     return None if image is None else from_image(id, image, _links_at(connection, seq, id))
 
 
-def _links_at(connection: Any, seq: int, id: str) -> list[Link]:
+def _links_at(connection: apsw.Connection, seq: int, id: str) -> list[Link]:
     rows = connection.execute(
         """select key from change where kind = 'link' and key >= ?1 || '|' and key < ?1 || '}'
            and operation <= ?2 and until > ?2 and after is not null order by operation, pk""",

@@ -14,7 +14,7 @@ from houkai.handle import Store
 from houkai.model import Memory
 from houkai.rules import clean
 from houkai.storage import memories
-from houkai.storage.eligible import condition
+from houkai.storage.eligible import Filter, condition
 from houkai.storage.rows import collection_pk
 
 _UUID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
@@ -53,8 +53,9 @@ def must_get(store: Store, connection: apsw.Connection, id: str) -> Memory:
 
 def get(store: Store, memory_id: params.MemoryId) -> Memory | None:
     """Return one memory with all its fields, hidden or not; None when there is none."""
+    id = clean(get, {"memory_id": memory_id})["memory_id"]
     with store.read() as connection:
-        return memories.by_id(connection, str(memory_id), store.collection, store.touches)
+        return memories.by_id(connection, id, store.collection, store.touches)
 
 
 def find_id(store: Store, prefix: params.MemoryId) -> str:
@@ -63,7 +64,8 @@ def find_id(store: Store, prefix: params.MemoryId) -> str:
     with store.read() as connection:
         rows: list[tuple[Any, ...]] = connection.execute(
             """select id from memory where id >= ? and id < ?
-               and collection = (select pk from collection where name = ?) limit 3""",
+               and collection = (select pk from collection where name = ?)
+               order by id limit 3""",
             (start, start + "\U0010ffff", store.collection),
         ).fetchall()
     if not rows:
@@ -102,11 +104,12 @@ def list_recent(
     `before` continues a listing after the memory with that id, or before a moment.
     Raises InputError, and NotFound for an id that is gone.
     """
-    values = clean(list_recent, {"limit": limit, **only})
+    values = clean(list_recent, {"limit": limit, **only}, at=store.now())
     limit = values.pop("limit")
-    sql, bound = condition(store.where(**values))
+    where = store.where(**values)
+    sql, bound = condition(where)
     with store.read() as connection:
-        at, pk = _cursor(store, connection, before)
+        at, pk = _cursor(connection, before, where)
         found = memories.select(
             connection,
             f"""where {sql} and (:at is null or (m.created_at, m.pk) < (:at, :pk))
@@ -117,16 +120,16 @@ def list_recent(
     return list(found.values())
 
 
-def _cursor(store: Store, connection: apsw.Connection, before: Any) -> tuple[float | None, int]:
+def _cursor(connection: apsw.Connection, before: Any, where: Filter) -> tuple[float | None, int]:
     """Return the (created_at, pk) that a listing goes on below; (None, 0) starts it."""
     if isinstance(before, str) and _UUID.fullmatch(before):
         row = connection.execute(
-            """select created_at, pk from memory
-               where id = ? and collection = (select pk from collection where name = ?)""",
-            (before, store.collection),
+            """select m.created_at, m.pk from memory m join collection c on c.pk = m.collection
+               where m.id = ? and ? in (c.name, '*')""",
+            (before, where.collection),
         ).get
         if row is None:
             raise not_found(before)
         return row[0], row[1]
-    at = clean(list_recent, {"before": before})["before"]
+    at = clean(list_recent, {"before": before}, at=where.now)["before"]
     return at, -1

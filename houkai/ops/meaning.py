@@ -15,11 +15,13 @@ from houkai.storage.vectors import Encoded, StoredModel
 
 def mismatch(store: Store, model: StoredModel | None) -> ModelMismatch | None:
     """Return the error that tells why this store's embedder cannot read the file's vectors."""
-    if model is None or model.fingerprint == store.embedder.fingerprint:
+    mine = store.embedder
+    # A callable's name says nothing of its width, which only its first vector tells.
+    if model is None or (model.fingerprint == mine.fingerprint and mine.dim in (0, model.dim)):
         return None
     return ModelMismatch(
         f"{store.db.name} holds vectors of the model {model.name!r} ({model.dim} dimensions), "
-        f"but the store was opened with {store.embedder.name!r}.",
+        f"but the store was opened with {mine.name!r} ({mine.dim or 'unknown'} dimensions).",
         hint="Open it with the first model, or run `houkai reembed` to change over.",
     )
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Final, NamedTuple
 
 from houkai import params
-from houkai.errors import InputError
+from houkai.errors import InputError, shown
 from houkai.handle import Store
 from houkai.model import Memory
 from houkai.ops import drafts, listing, meaning
@@ -93,15 +93,17 @@ def enter(
     idempotent: bool = False,
 ) -> list[Entered]:
     """Store items and tell for each whether it is new. Raises InputError."""
-    size = clean(remember_many, {"batch_size": batch_size})["batch_size"]
+    options = clean(remember_many, {"batch_size": batch_size, "idempotent": idempotent})
+    size, once = options["batch_size"], options["idempotent"]
     if isinstance(items, str | Mapping) or not isinstance(items, Iterable):
-        raise InputError("items must be a list of texts or items.")
-    checked = [drafts.draft(item) for item in items]
+        raise InputError(f"items must be a list of texts or items, got {shown(items)}.")
+    now = store.now()
+    checked = [drafts.draft(item, now) for item in items]
     batch = str(uuid.uuid4()) if len(checked) > size else None
     return [
         entered
         for start in range(0, len(checked), size)
-        for entered in _remember_batch(store, checked[start : start + size], op, idempotent, batch)
+        for entered in _remember_batch(store, checked[start : start + size], op, once, now, batch)
     ]
 
 
@@ -110,9 +112,9 @@ def _remember_batch(
     checked: list[dict[str, Any]],
     op: str,
     idempotent: bool,
+    now: float,
     batch: str | None = None,
 ) -> list[Entered]:
-    now = store.now()
     images = [
         drafts.image(values, store.collection, _importance(store, values), now)
         for values in checked
@@ -123,7 +125,9 @@ def _remember_batch(
         meaning.keep(store, tx.connection, encoded.values())
         return [_enter(store, tx, image, idempotent) for image in images]
 
-    return store.write(op, work, batch=batch)
+    entered = store.write(op, work, batch=batch)
+    store.touches.add([one.memory.id for one in entered if not one.new], now)
+    return entered
 
 
 def _importance(store: Store, values: Mapping[str, Any]) -> float:
@@ -134,7 +138,8 @@ def _importance(store: Store, values: Mapping[str, Any]) -> float:
     if judge is None:
         return 0.5
     judged = judge(values["text"], values.get("type", "semantic"), list(values.get("tags", ())))
-    return float(clean(RememberItem, {"importance": judged})["importance"])
+    checked = clean(RememberItem, {"importance": judged})["importance"]
+    return 0.5 if checked is None else float(checked)
 
 
 def _texts_to_embed(store: Store, images: list[Image], idempotent: bool) -> list[str]:
@@ -152,7 +157,6 @@ def _enter(store: Store, tx: Tx, image: Image, idempotent: bool) -> Entered:
     if idempotent:
         found = listing.same_content(store, tx.connection, image["text"])
         if found is not None:
-            store.touches.add([found.id], store.now())
             return Entered(found, new=False)
     id = str(uuid.uuid4())
     placed = {**image, **_next_position(tx, image)}
@@ -202,16 +206,17 @@ def edit(
         if name not in ("store", "memory_id")
         and value is not (KEEP if name in ("source", "author", "position") else None)
     }
-    values = clean(RememberItem, given)
+    id = clean(edit, {"memory_id": memory_id})["memory_id"]
+    values = clean(RememberItem, given, at=store.now())
     encoded: dict[bytes, Encoded] = (
         meaning.embed(store, [values["text"].strip()]) if "text" in values else {}
     )
 
     def work(tx: Tx) -> Memory:
-        before = present(store, tx, memory_id)
+        before = present(store, tx, id)
         meaning.keep(store, tx.connection, encoded.values())
-        tx.put("memory", memory_id, drafts.changed_image(before, values))
-        return listing.must_get(store, tx.connection, memory_id)
+        tx.put("memory", id, drafts.changed_image(before, values))
+        return listing.must_get(store, tx.connection, id)
 
     return store.write("edit", work)
 

@@ -62,7 +62,8 @@ def rank(
     vector = _vector(store, asked, how)
     with store.read() as connection:
         if as_of is not None:
-            where = replace(where, now=as_of, known_by=known_by(store, connection, as_of))
+            known = known_by(connection, as_of, where.now)
+            where = replace(where, now=as_of, known_by=known)
         hydrate = partial(_hydrate, store, connection, where)
         found = _gather(store, connection, asked, vector, where, how, k)
         scored = _score(store, connection, found, asked, how, where)
@@ -77,12 +78,15 @@ def rank(
 
 def _vector(store: Store, asked: Query, how: Ranking) -> Vector | None:
     """Embed the query; hybrid recall goes on by words alone when it cannot, and says so."""
+    with store.read() as connection:
+        model = vectors.current_model(connection)
     try:
-        with store.read() as connection:
-            model = vectors.current_model(connection)
         if (error := mismatch(store, model)) is not None:
             raise error
-        return store.embedder.query(asked.text) if model is not None else None
+        vector = store.embedder.query(asked.text) if model is not None else None
+        if (error := mismatch(store, model)) is not None:
+            raise error
+        return vector
     except NotReady as error:
         if how.mode == "semantic":
             raise

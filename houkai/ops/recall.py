@@ -32,7 +32,9 @@ def recall(
     Raises InputError; ModelMissing and ModelMismatch in semantic mode.
     """
     given = {"query": query, "k": k, "type": type, "tag": tag, "min_importance": min_importance}
-    values = clean(recall, {**given, **options})
+    flags = {"touch": touch, "explain": explain}
+    values = clean(recall, {**given, **flags, **options}, at=store.now())
+    touch, explain = values.pop("touch"), values.pop("explain")
     ranked = find(store, values, reranker)
     if touch:
         chosen = [one for one in ranked if one.explain.get("source") != "graph_expansion"]

@@ -6,6 +6,7 @@ from typing import Any
 
 from houkai import params
 from houkai.handle import Store
+from houkai.rules import clean
 from houkai.storage.journal import Tx
 from houkai.storage.rows import collection_pk, link_key
 
@@ -13,11 +14,13 @@ from houkai.storage.rows import collection_pk, link_key
 def forget(store: Store, memory_id: params.MemoryId) -> bool:
     """Delete a memory with its links; undo brings both back. Return whether it was there."""
 
+    id = clean(forget, {"memory_id": memory_id})["memory_id"]
+
     def work(tx: Tx) -> bool:
-        image = tx.get("memory", memory_id)
+        image = tx.get("memory", id)
         if image is None or image["collection"] != store.collection:
             return False
-        remove(tx, memory_id)
+        remove(tx, id)
         return True
 
     return store.write("forget", work)

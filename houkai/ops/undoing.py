@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import apsw
 
@@ -12,11 +12,13 @@ from houkai.errors import Diverged, NotFound
 from houkai.handle import Store
 from houkai.model import JournalEntry
 from houkai.ops.history import resolve_operation
+from houkai.rules import clean
 from houkai.storage import history as log
 from houkai.storage.journal import Tx, batch_of
 from houkai.storage.rows import Image
 
 Pair = tuple[str, str, Image | None, Image | None]
+_STANDING: Final = "o.undone_by is null and o.op not in ('undo', 'redo')"
 
 
 def undo(store: Store, operation: JournalEntry | str | int) -> JournalEntry:
@@ -27,7 +29,7 @@ def undo(store: Store, operation: JournalEntry | str | int) -> JournalEntry:
     """
 
     def work(tx: Tx) -> int:
-        return _undo_operation(tx, resolve_operation(tx.connection, operation))
+        return _undo_operation(tx, resolve_operation(store, tx.connection, operation))
 
     return _entry(store, store.write("undo", work))
 
@@ -39,9 +41,10 @@ def undo_last(
 
     Repeated calls step further back. Return the entry of the undo, None when nothing is left.
     """
+    values = clean(undo_last, {"memory_id": memory_id, "actor": actor})
 
     def work(tx: Tx) -> int | None:
-        seq = _newest(store, tx.connection, "undo", memory_id, actor)
+        seq = _newest(store, tx.connection, _STANDING, **values)
         return None if seq is None else _undo_operation(tx, seq)
 
     seq = store.write("undo", work)
@@ -56,9 +59,9 @@ def redo(store: Store, operation: JournalEntry | str | int | None = None) -> Jou
 
     def work(tx: Tx) -> int | None:
         if operation is None:
-            seq = _newest(store, tx.connection, "redo", None, None)
+            seq = _newest(store, tx.connection, "o.undone_by is null and o.op = 'undo'")
         else:
-            seq = resolve_operation(tx.connection, operation)
+            seq = resolve_operation(store, tx.connection, operation)
             if not _is_undo(tx.connection, seq):
                 raise NotFound(f"Operation {seq} is no undo, so there is nothing to redo.")
         return None if seq is None else _undo_operation(tx, seq)
@@ -77,22 +80,23 @@ def _is_undo(connection: apsw.Connection, seq: int) -> bool:
 
 
 def _newest(
-    store: Store, connection: apsw.Connection, step: str, memory_id: str | None, actor: str | None
+    store: Store,
+    connection: apsw.Connection,
+    which: str,
+    memory_id: str | None = None,
+    actor: str | None = None,
 ) -> int | None:
-    """Return the newest standing operation to undo, or the newest standing undo to redo."""
+    """Return the newest operation that meets a condition, of a memory or an actor if given."""
+    parts = [which, "(o.collection is null or o.collection = :collection)"]
+    if actor is not None:
+        parts.append("o.actor = :actor")
+    if memory_id is not None:
+        parts.append(f"o.seq in ({log.OPERATIONS_ABOUT})")
     seq: int | None = connection.execute(
-        """select o.seq from operation o
-           where o.undone_by is null
-             and (o.op = 'undo') = (:step = 'redo') and o.op <> 'redo'
-             and (o.collection is null or o.collection = :collection)
-             and (:actor is null or o.actor = :actor)
-             and (:memory is null or exists (
-               select 1 from change c where c.operation = o.seq
-               and ((c.kind = 'memory' and c.key = :memory) or c.counterpart = :memory
-                 or (c.kind = 'link' and c.key >= :memory || '|' and c.key < :memory || '}'))))
-             and exists (select 1 from change c where c.operation = o.seq)
-           order by o.seq desc limit 1""",
-        {"step": step, "collection": store.collection, "actor": actor, "memory": memory_id},
+        f"""select o.seq from operation o where {" and ".join(parts)}
+            and exists (select 1 from change c where c.operation = o.seq)
+            order by o.seq desc limit 1""",
+        {"collection": store.collection, "actor": actor, "id": memory_id},
     ).get
     return seq
 
@@ -101,7 +105,8 @@ def _undo_operation(tx: Tx, seq: int) -> int:
     """Put back what an operation, and the rest of its batch, replaced."""
     seqs = batch_of(tx.connection, seq)
     tx.op = "redo" if _is_undo(tx.connection, seq) else "undo"
-    _refuse_unrecorded(tx.connection, seq)
+    for one in seqs:
+        _refuse_unrecorded(tx.connection, one)
     pairs = _merged([log.changes(tx.connection, one) for one in seqs])
     _refuse_moved(tx, seq, pairs)
     for kind, key, before, _ in sorted(pairs, key=_safe_order):
@@ -129,10 +134,20 @@ def _safe_order(pair: Pair) -> int:
 
 
 def _refuse_unrecorded(connection: apsw.Connection, seq: int) -> None:
-    meta = log.decode(connection.execute("select meta from operation where seq = ?", (seq,)).get)
-    if (meta or {}).get("images") is False:
+    """Refuse where the journal holds no image of the rows, before or after the operation."""
+    blind: int | None = connection.execute(
+        """select o.seq from change c
+           join change p on p.kind = c.kind and p.key = c.key and p.operation = coalesce(
+             (select max(operation) from change
+              where kind = c.kind and key = c.key and operation < c.operation), c.operation)
+           join operation o on o.seq in (p.operation, c.operation)
+           where c.operation = ? and o.meta ->> '$.images' = 0 limit 1""",
+        (seq,),
+    ).get
+    if blind is not None:
         raise Diverged(
-            f"Operation {seq} was made with the journal off, so it cannot be undone.",
+            f"Operation {blind} was made with the journal off,"
+            f" so operation {seq} cannot be undone.",
             hint="Nothing was changed.",
         )
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import numpy as np
 
-from houkai.errors import InputError
+from houkai.errors import InputError, shown
 from houkai.limits import GRAPH_DEPTH, GRAPH_NODES
 from houkai.model import ExpandSpec, HybridWeights
 from houkai.search.pool import Floats, Pool
@@ -73,6 +74,8 @@ def checked(how: Ranking, graph: float | None = None) -> Ranking:
 
 def check_expansion(spec: ExpandSpec) -> None:
     """Refuse an expansion outside the limits. Raises InputError."""
+    if not isinstance(spec, ExpandSpec):
+        raise InputError(f"expand must be an ExpandSpec, got {shown(spec)}.")
     for rel in spec.rels:
         if rel not in LINK_RELS:
             raise InputError(f"expand.rels must be of: {', '.join(LINK_RELS)} — got {rel!r}.")
@@ -86,9 +89,12 @@ def check_expansion(spec: ExpandSpec) -> None:
 
 def check_weights(weights: HybridWeights) -> HybridWeights:
     """Refuse weights that cannot rank. Raises InputError."""
+    if not isinstance(weights, HybridWeights):
+        raise InputError(f"weights must be HybridWeights, got {shown(weights)}.")
     core = (weights.cosine, weights.lexical, weights.recency, weights.importance)
     others = (weights.decay_rate, weights.polarity_weight, weights.graph)
-    if not all(np.isfinite(value) for value in (*core, *others)):
+    numbers = [value for value in (*core, *others) if isinstance(value, int | float)]
+    if len(numbers) < 7 or not all(abs(value) < math.inf for value in numbers):
         raise InputError("weights must all be finite numbers.")
     if sum(core) <= 0:
         raise InputError(

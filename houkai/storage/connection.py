@@ -51,7 +51,8 @@ def _vec_extension() -> str:
 
 def uri(path: Path, **options: str) -> str:
     """Return the SQLite URI of a file, with its special characters escaped."""
-    text = os.fspath(path.absolute()).replace("%", "%25").replace("?", "%3f").replace("#", "%23")
+    name = os.fsencode(path.absolute())
+    text = "".join(chr(b) if b < 128 and b not in b"%?#" else f"%{b:02x}" for b in name)
     query = "&".join(f"{key}={value}" for key, value in options.items())
     return f"file:{text}?{query}" if query else f"file:{text}"
 

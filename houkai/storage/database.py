@@ -241,6 +241,7 @@ class Database:
 
     def abandon(self) -> None:
         """Forget the connections without closing them, in a process that did not open them."""
+        self._lock = threading.Lock()  # the old one may be held by a thread that is not here
         for connection in self._open:
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
         self._closed = True

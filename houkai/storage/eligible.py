@@ -42,60 +42,45 @@ class Filter:
         return TRUST_LEVELS[: TRUST_LEVELS.index(floor) + 1]
 
 
+_COMPARED: Final = (
+    ("collection", "m.collection = (select pk from collection where name = :f_collection)"),
+    ("type", "m.type = :f_type"),
+    ("tag", "m.pk in (select memory from tag where name = :f_tag)"),
+    ("min_importance", "m.importance >= :f_min_importance"),
+    ("source", "m.source = :f_source"),
+    ("author", "m.author = :f_author"),
+    ("since", "m.created_at >= :f_since"),
+    ("until", "m.created_at <= :f_until"),
+    ("known_by", "m.operation <= :f_known_by"),
+)
+"""The fields that stand for nothing when absent, and what each asks of `memory m`."""
+_TAG_OF_PAST: Final = "exists (select 1 from json_each(m.tags) where value = :f_tag)"
+
+
 def condition(where: Filter, *, past: bool = False) -> tuple[str, dict[str, Any]]:
     """Return an SQL condition on `memory m`, or `past m`, and its named parameters."""
     parts: list[str] = []
     values: dict[str, Any] = {}
-
-    def need(sql: str, **bound: Any) -> None:
-        parts.append(sql)
-        values.update(bound)
-
-    if where.collection != ANY_COLLECTION:
-        need(
-            "m.collection = (select pk from collection where name = :f_collection)",
-            f_collection=where.collection,
-        )
-    if where.type is not None:
-        need("m.type = :f_type", f_type=where.type)
-    if where.tag is not None:
-        need(
-            "exists (select 1 from json_each(m.tags) where value = :f_tag)"
-            if past
-            else "m.pk in (select memory from tag where name = :f_tag)",
-            f_tag=where.tag,
-        )
-    if where.min_importance is not None:
-        need("m.importance >= :f_importance", f_importance=where.min_importance)
-    if where.source is not None:
-        need("m.source = :f_source", f_source=where.source)
-    if where.author is not None:
-        need("m.author = :f_author", f_author=where.author)
-    if where.since is not None:
-        need("m.created_at >= :f_since", f_since=where.since)
-    if where.until is not None:
-        need("m.created_at <= :f_until", f_until=where.until)
+    for name, sql in _COMPARED:
+        value = getattr(where, name)
+        if value is not None and (name, value) != ("collection", ANY_COLLECTION):
+            parts.append(_TAG_OF_PAST if past and name == "tag" else sql)
+            values[f"f_{name}"] = value
     if where.min_trust is not None:
-        levels = where.trusted_enough()
-        names = [f":f_trust{n}" for n in range(len(levels))]
-        need(
-            f"m.trust in ({', '.join(names)})",
-            **{f"f_trust{n}": level for n, level in enumerate(levels)},
-        )
+        trusted = {f"f_trust{n}": level for n, level in enumerate(where.trusted_enough())}
+        parts.append(f"m.trust in (:{', :'.join(trusted)})")
+        values |= trusted
     if not where.include_superseded:
-        need("m.superseded_by is null")
+        parts.append("m.superseded_by is null")
     if not where.include_expired:
-        need("(m.expires_at is null or m.expires_at > :f_now)", f_now=where.now)
+        parts.append("(m.expires_at is null or m.expires_at > :f_now)")
+        values["f_now"] = where.now
     if not where.include_retired:
-        need(
-            "(m.valid_from is null or m.valid_from <= :f_valid)"
-            " and (m.valid_until is null or m.valid_until > :f_valid)",
-            f_valid=where.now if where.valid_at is None else where.valid_at,
-        )
-    if where.known_by is not None:
-        need("m.operation <= :f_known", f_known=where.known_by)
+        parts.append("(m.valid_from is null or m.valid_from <= :f_valid)")
+        parts.append("(m.valid_until is null or m.valid_until > :f_valid)")
+        values["f_valid"] = where.now if where.valid_at is None else where.valid_at
     if past:
-        need("m.until > :f_known")
+        parts.append("m.until > :f_known_by")
     return " and ".join(parts) or "true", values
 
 

@@ -15,6 +15,15 @@ _BEFORE: Final = """(select p.after from change p where p.kind = c.kind and p.ke
 _OPERATION: Final = "o.seq, o.id, o.at, o.op, o.actor, o.collection, o.undoes, o.undone_by, o.meta"
 
 
+_ABOUT: Final = """select pk from change where kind = 'memory' and key = :id
+  union all
+  select pk from change where kind = 'link' and key >= :id || '|' and key < :id || '}'
+  union all
+  select pk from change where counterpart = :id"""
+"""The changes that concern the memory `:id`: its own, its links both ways."""
+OPERATIONS_ABOUT: Final = f"select operation from change where pk in ({_ABOUT})"
+
+
 def decode(blob: bytes | None) -> Image | None:
     """Return the image that a journal blob holds."""
     return None if blob is None else apsw.jsonb_decode(blob)
@@ -48,12 +57,7 @@ def entries_about(connection: apsw.Connection, id: str) -> list[JournalEntry]:
     rows = connection.execute(
         f"""select {_OPERATION}, c.kind, c.key, {_BEFORE}, c.after
             from change c join operation o on o.seq = c.operation
-            where c.pk in (
-              select pk from change where kind = 'memory' and key = :id
-              union all
-              select pk from change where kind = 'link' and key >= :id || '|' and key < :id || '}}'
-              union all
-              select pk from change where counterpart = :id)
+            where c.pk in ({_ABOUT})
             order by c.operation, c.pk""",
         {"id": id},
     )

@@ -83,7 +83,7 @@ class Tx:
         changes = {key: pair for key, pair in self._changes.items() if pair[0] != pair[1]}
         for kind, key in self._changes.keys() - changes.keys():
             KINDS[kind].unarchive(self.connection, key, self.seq)
-        if not changes:
+        if not changes and not self._undone:
             return None
         encoded = [
             (kind, key, None if after is None else apsw.jsonb_encode(after))
