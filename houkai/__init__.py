@@ -21,8 +21,26 @@ from houkai.errors import (
     SchemaTooNew,
     StorageError,
 )
-from houkai.model import ExpandSpec, ExplainedHit, Hit, HybridWeights, JournalEntry, Link, Memory
+from houkai.model import (
+    Conflict,
+    Edge,
+    ExpandSpec,
+    ExplainedHit,
+    Graph,
+    Hit,
+    HybridWeights,
+    JournalEntry,
+    Link,
+    Memory,
+    Neighbor,
+    Step,
+    TagRename,
+    TrashEntry,
+    Version,
+)
 from houkai.ops.drafts import RememberItem
+from houkai.ops.evaluate import EvalCase, EvalResult
+from houkai.packing import CompressedGroup, PackedMemory, PackResult
 from houkai.store import MemoryStore
 from houkai.vocabulary import (
     CONFLICT_POLICIES,
@@ -48,14 +66,20 @@ __all__ = [
     "TRUST_LEVELS",
     "BadArchive",
     "Busy",
+    "CompressedGroup",
+    "Conflict",
     "ConflictError",
     "Corrupt",
     "Diverged",
+    "Edge",
+    "EvalCase",
+    "EvalResult",
     "ExpandSpec",
     "ExplainedHit",
     "ExtraMissing",
     "Foreign",
     "Full",
+    "Graph",
     "Hit",
     "HoukaiError",
     "HybridWeights",
@@ -66,10 +90,17 @@ __all__ = [
     "MemoryStore",
     "ModelMismatch",
     "ModelMissing",
+    "Neighbor",
     "NotFound",
     "NotReady",
+    "PackResult",
+    "PackedMemory",
     "ReadOnly",
     "RememberItem",
     "SchemaTooNew",
+    "Step",
     "StorageError",
+    "TagRename",
+    "TrashEntry",
+    "Version",
 ]

@@ -6,11 +6,10 @@ a library call; `houkai.doors.wire` turns the same aliases into JSON Schema.
 
 from __future__ import annotations
 
-from typing import Annotated, Final, TypedDict
+from typing import Annotated, Final
 
 from houkai import limits
 from houkai.clock import Moment
-from houkai.model import ExpandSpec, HybridWeights
 from houkai.rules import AsId, AsMoment, AsNames, AsRef, AsSeconds, AsText, Between, Doc
 from houkai.vocabulary import (
     ConflictPolicy,
@@ -237,65 +236,3 @@ OperationName = Annotated[str | None, Doc("Only this kind of operation, such as 
 BatchSize = Annotated[
     int, Doc("How many to embed and commit at once."), Between(1, 10_000, whole=True)
 ]
-
-
-class CoreFilter(TypedDict, total=False):
-    """The filters that `recall` also takes by position."""
-
-    type: TypeFilter
-    tag: TagFilter
-    min_importance: MinImportance
-
-
-class MoreFilter(TypedDict, total=False):
-    """The filters that are always named."""
-
-    source: SourceFilter
-    author: AuthorFilter
-    since: Since
-    until: Until
-    min_trust: MinTrust
-    valid_at: ValidAt
-    include_superseded: IncludeSuperseded
-    include_expired: IncludeExpired
-    include_retired: IncludeRetired
-    collection: CollectionFilter
-
-
-class FilterOptions(CoreFilter, MoreFilter, total=False):
-    """Which memories an operation may see; `storage.eligible.Filter` holds the defaults."""
-
-
-class RankingOptions(TypedDict, total=False):
-    """How recall ranks; `search.ranking.Ranking` holds the defaults."""
-
-    mode: Mode
-    fusion: FusionName
-    weights: HybridWeights | None
-    min_cosine: MinCosine
-    overfetch: Overfetch
-    diversity: Diversity
-    dedup_threshold: DedupThreshold
-    expand: ExpandSpec | None
-
-
-class BudgetOptions(TypedDict, total=False):
-    """How much to pack, and how it looks."""
-
-    token_budget: TokenBudget
-    header: Header
-    compress: Compress
-    compress_threshold: CompressThreshold
-    compress_min_group: CompressMinGroup
-    include_pinned: IncludePinned
-
-
-class RecallOptions(MoreFilter, RankingOptions, total=False):
-    """The named options of a recall."""
-
-    as_of: RecallAsOf
-    graph: GraphWeight
-
-
-class PackOptions(CoreFilter, RecallOptions, BudgetOptions, total=False):
-    """The named options of a pack."""

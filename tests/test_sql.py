@@ -17,6 +17,7 @@ import pytest
 
 from houkai import MemoryStore
 from houkai.storage import connection as sqlite
+from houkai.storage import walks
 from houkai.testing import HashingEmbedder
 from tests.conftest import Opener
 from tests.support import ROOT, Clock
@@ -36,9 +37,14 @@ COMPOSED = {
     ("search.past", "_TEXTS.format(t='m')"): "m.text, m.words, m.names, m.dates",
     ("search.past", "table"): "past",
     ("search.pool", "table"): "past",
+    ("storage.memories", "rest"): "where m.pk > 0",
+    ("storage.walks", "sql"): " union all ".join(walks._ARMS["both"]),
     ("*", "sql"): "m.pk > 0",
 }
 """What stands in a statement for a piece that is only known when it runs."""
+RECORDS = """select m.pk from memory m join collection c on c.pk = m.collection
+             left join touch t on t.id = m.id """
+"""What `memories.select` puts before the rest of a statement."""
 UNKNOWN = "no line in COMPOSED for"
 ELSEWHERE = {("storage.migrate", "sql"), ("storage.migrate", "f'pragma user_version = {head()}'")}
 """Statements that are no literals: the schema itself, which every test here runs."""
@@ -58,6 +64,13 @@ def executed(path: Path) -> Iterator[tuple[int, ast.expr]]:
             and node.func.attr in ("execute", "executemany")
         ):
             yield node.lineno, node.args[0]
+        elif isinstance(node, ast.Call) and ast.unparse(node.func) == "memories.select":
+            yield node.lineno, ast.JoinedStr([ast.Constant(RECORDS), *_pieces(node.args[1])])
+
+
+def _pieces(expression: ast.expr) -> list[ast.expr]:
+    """Return the parts of a literal or composed string."""
+    return list(expression.values) if isinstance(expression, ast.JoinedStr) else [expression]
 
 
 def statement(module: str, expression: ast.expr) -> str | None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Unpack
 
-from houkai import evaluation, params
+from houkai import evaluation, options, params
 from houkai.errors import InputError
 from houkai.handle import Store
 from houkai.ops.recall import find
@@ -41,14 +41,14 @@ def eval_recall(
     store: Store,
     cases: Iterable[EvalCase | Mapping[str, Any]],
     k: params.K = 5,
-    **options: Unpack[params.RecallOptions],
+    **named: Unpack[options.RecallOptions],
 ) -> EvalResult:
     """Measure recall, precision, MRR, MAP and nDCG of recall on questions with known answers.
 
     A case is {"query", "relevant_ids", optional "k" and "mode"}. Nothing is touched.
     Raises InputError.
     """
-    settings = clean(eval_recall, {"k": k, **options})
+    settings = clean(eval_recall, {"k": k, **named})
     base = settings.pop("k")
     checked = [_case(case) for case in cases]
     rows = [_measure(store, case, case.k or base, settings) for case in checked]

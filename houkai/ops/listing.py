@@ -7,7 +7,7 @@ from typing import Any, Final, Unpack
 
 import apsw
 
-from houkai import params
+from houkai import options, params
 from houkai import text as words
 from houkai.errors import InputError, NotFound
 from houkai.handle import Store
@@ -97,7 +97,7 @@ def list_recent(
     limit: params.Limit = 20,
     *,
     before: params.Before = None,
-    **only: Unpack[params.FilterOptions],
+    **only: Unpack[options.FilterOptions],
 ) -> list[Memory]:
     """Return the newest memories first.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, Unpack
 
-from houkai import packing, params
+from houkai import options, packing, params
 from houkai.handle import Reranker, Store
 from houkai.model import Memory
 from houkai.ops.recall import find
@@ -28,14 +28,14 @@ def recall_pack(
     touch: params.Touch = True,
     reranker: Reranker | None = None,
     token_counter: TokenCounter | None = None,
-    **options: Unpack[params.PackOptions],
+    **named: Unpack[options.PackOptions],
 ) -> PackResult:
     """Return the most relevant memories as a text block that fits a token budget.
 
     Items are taken in rank order; one too long for what is left is passed over. Text that is not
     trusted is quoted on its own line and marked. Raises InputError.
     """
-    values = clean(recall_pack, {"query": query, "max_items": max_items, **options})
+    values = clean(recall_pack, {"query": query, "max_items": max_items, **named})
     budget = _take_budget(values)
     k = values.pop("max_items")
     ranked = find(store, {**values, "k": k}, reranker)
@@ -51,14 +51,14 @@ def auto_context_pack(
     touch: params.Touch = True,
     reranker: Reranker | None = None,
     token_counter: TokenCounter | None = None,
-    **options: Unpack[params.PackOptions],
+    **named: Unpack[options.PackOptions],
 ) -> PackResult:
     """Return a text block of what is known about a task, looked at from several angles.
 
     The task and its key phrases are each recalled; the answers are joined by their ranks, since
     scores of different queries do not compare. Raises InputError.
     """
-    values = clean(auto_context_pack, {"task": task, "max_phrases": max_phrases, **options})
+    values = clean(auto_context_pack, {"task": task, "max_phrases": max_phrases, **named})
     budget = _take_budget(values)
     task, phrases = values.pop("task"), values.pop("max_phrases")
     queries = [task, *packing.key_phrases(task, phrases, STOP_WORDS)]
@@ -123,7 +123,7 @@ def _pinned_first(
     store: Store, hits: list[tuple[Memory, float]], values: dict[str, Any]
 ) -> list[tuple[Memory, float]]:
     """Put the pinned memories that the same filter lets through before the hits, newest first."""
-    names = params.FilterOptions.__annotations__
+    names = options.FilterOptions.__annotations__
     sql, bound = condition(store.where(**{n: v for n, v in values.items() if n in names}))
     with store.read() as connection:
         rows = connection.execute(

@@ -72,8 +72,8 @@ def rank(
         entries = _joined(connection, entries, k, how.expand, where)
         entries = _selected(store, connection, entries, k, how)
         entries += _appended(connection, entries, how.expand, where)
-        known = hydrate([entry.pk for entry in entries])
-    return [Ranked(known[e.pk], e.score, e.explain) for e in entries if e.pk in known]
+        shown = hydrate([entry.pk for entry in entries])
+    return [Ranked(shown[e.pk], e.score, e.explain) for e in entries if e.pk in shown]
 
 
 def _vector(store: Store, asked: Query, how: Ranking) -> Vector | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Unpack
 
-from houkai import params
+from houkai import options, params
 from houkai.handle import Reranker, Store
 from houkai.model import ExplainedHit, Hit
 from houkai.rules import clean
@@ -24,7 +24,7 @@ def recall(
     touch: params.Touch = True,
     explain: params.Explain = False,
     reranker: Reranker | None = None,
-    **options: Unpack[params.RecallOptions],
+    **named: Unpack[options.RecallOptions],
 ) -> list[Hit] | list[ExplainedHit]:
     """Return the memories most relevant to a query, best first.
 
@@ -33,7 +33,7 @@ def recall(
     """
     given = {"query": query, "k": k, "type": type, "tag": tag, "min_importance": min_importance}
     flags = {"touch": touch, "explain": explain}
-    values = clean(recall, {**given, **flags, **options}, at=store.now())
+    values = clean(recall, {**given, **flags, **named}, at=store.now())
     touch, explain = values.pop("touch"), values.pop("explain")
     ranked = find(store, values, reranker)
     if touch:
@@ -53,9 +53,8 @@ def find(store: Store, values: dict[str, Any], reranker: Reranker | None = None)
 
     asked, k = queries.understand(values.pop("query")), values.pop("k")
     as_of = values.pop("as_of", None)
-    graph = values.pop("graph", None)
     names = [name for name in Ranking.__dataclass_fields__ if name in values]
-    how = checked(Ranking(**{name: values.pop(name) for name in names}), graph)
+    how = checked(Ranking(**{name: values.pop(name) for name in names}))
     return ranked.rank(
         store,
         asked,

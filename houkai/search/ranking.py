@@ -31,6 +31,7 @@ class Ranking:
     diversity: float | None = None
     dedup_threshold: float | None = None
     expand: ExpandSpec | None = None
+    graph: float | None = None
 
     def resolved(self) -> Fusion:
         """Return the fusion: weights alone mean the seed's weighted sum."""
@@ -59,12 +60,12 @@ class Scored:
         return told
 
 
-def checked(how: Ranking, graph: float | None = None) -> Ranking:
+def checked(how: Ranking) -> Ranking:
     """Refuse what cannot rank, and take a graph weight given alone into the weights."""
-    if graph is not None:
+    if how.graph is not None:
         base = how.weights or HybridWeights()
         fusion = how.fusion or ("blend" if how.weights is None else "weighted")
-        how = replace(how, weights=replace(base, graph=graph), fusion=fusion)
+        how = replace(how, weights=replace(base, graph=how.graph), fusion=fusion)
     if how.weights is not None:
         check_weights(how.weights)
     if how.expand is not None:

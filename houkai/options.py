@@ -1,0 +1,73 @@
+"""The options that operations share, in groups; callers write them flat [PEP 692].
+
+`storage.eligible.Filter`, `search.ranking.Ranking` and the packers hold the defaults.
+"""
+
+from __future__ import annotations
+
+from typing import TypedDict
+
+from houkai import params
+from houkai.model import ExpandSpec, HybridWeights
+
+
+class CoreFilter(TypedDict, total=False):
+    """The filters that `recall` also takes by position."""
+
+    type: params.TypeFilter
+    tag: params.TagFilter
+    min_importance: params.MinImportance
+
+
+class MoreFilter(TypedDict, total=False):
+    """The filters that are always named."""
+
+    source: params.SourceFilter
+    author: params.AuthorFilter
+    since: params.Since
+    until: params.Until
+    min_trust: params.MinTrust
+    valid_at: params.ValidAt
+    include_superseded: params.IncludeSuperseded
+    include_expired: params.IncludeExpired
+    include_retired: params.IncludeRetired
+    collection: params.CollectionFilter
+
+
+class FilterOptions(CoreFilter, MoreFilter, total=False):
+    """Which memories an operation may see; `storage.eligible.Filter` holds the defaults."""
+
+
+class RankingOptions(TypedDict, total=False):
+    """How recall ranks; `search.ranking.Ranking` holds the defaults."""
+
+    mode: params.Mode
+    fusion: params.FusionName
+    weights: HybridWeights | None
+    min_cosine: params.MinCosine
+    overfetch: params.Overfetch
+    diversity: params.Diversity
+    dedup_threshold: params.DedupThreshold
+    expand: ExpandSpec | None
+    graph: params.GraphWeight
+
+
+class BudgetOptions(TypedDict, total=False):
+    """How much to pack, and how it looks."""
+
+    token_budget: params.TokenBudget
+    header: params.Header
+    compress: params.Compress
+    compress_threshold: params.CompressThreshold
+    compress_min_group: params.CompressMinGroup
+    include_pinned: params.IncludePinned
+
+
+class RecallOptions(MoreFilter, RankingOptions, total=False):
+    """The named options of a recall."""
+
+    as_of: params.RecallAsOf
+
+
+class PackOptions(CoreFilter, RecallOptions, BudgetOptions, total=False):
+    """The named options of a pack."""
