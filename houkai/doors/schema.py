@@ -13,6 +13,7 @@ from houkai.rules import (
     AsRef,
     AsSeconds,
     AsText,
+    AsWords,
     Between,
     Parameter,
     Rule,
@@ -47,6 +48,8 @@ def _of_rule(rule: Rule) -> Schema:
             return {"type": "integer" if whole else "number", **kept}
         case AsNames():
             return {"type": "array", "items": {"type": "string"}}
+        case AsWords(words):
+            return {"type": "array", "items": {"type": "string", "enum": list(words)}}
         case AsMoment() | AsSeconds():
             return {"anyOf": [{"type": "number"}, {"type": "string"}]}
         case AsRef():
