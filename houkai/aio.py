@@ -147,6 +147,15 @@ class AsyncMemoryStore:
     list_recent = offload(ops.listing.list_recent)
     count = offload(ops.listing.count)
     recall = offload(ops.recall.recall)
+    recall_pack = offload(ops.packing.recall_pack)
+    auto_context_pack = offload(ops.packing.auto_context_pack)
+    eval_recall = offload(ops.evaluate.eval_recall)
+
+    link = offload(ops.links.link)
+    unlink = offload(ops.links.unlink)
+    neighbors = offload(ops.links.neighbors)
+    subgraph = offload(ops.links.subgraph)
+    find_path = offload(ops.links.find_path)
 
     history = offload(ops.history.history)
     journal = offload(ops.history.journal)
