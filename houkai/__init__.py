@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import typing
+
 from houkai.errors import (
     BadArchive,
     Busy,
@@ -53,6 +55,9 @@ from houkai.vocabulary import (
     TRUST_LEVELS,
 )
 
+if typing.TYPE_CHECKING:
+    from houkai.aio import AsyncMemoryStore
+
 __version__ = "0.1.0"
 
 __all__ = [
@@ -64,6 +69,7 @@ __all__ = [
     "MEMORY_TYPES",
     "RECALL_MODES",
     "TRUST_LEVELS",
+    "AsyncMemoryStore",
     "BadArchive",
     "Busy",
     "CompressedGroup",
@@ -104,3 +110,17 @@ __all__ = [
     "TrashEntry",
     "Version",
 ]
+
+
+def __getattr__(name: str) -> typing.Any:
+    """Import `AsyncMemoryStore` when it is asked for; asyncio costs a command 0.1 s."""
+    if name == "AsyncMemoryStore":
+        from houkai.aio import AsyncMemoryStore
+
+        return AsyncMemoryStore
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """Name what is imported late too."""
+    return sorted({*globals(), "AsyncMemoryStore"})

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
+from houkai.limits import GRAPH_DEPTH, GRAPH_NODES
+from houkai.rules import AsWords, Between, Doc
 from houkai.vocabulary import (
+    LINK_RELS,
     ConflictKind,
     ConflictReason,
     MemoryType,
@@ -190,12 +193,22 @@ class HybridWeights:
 class ExpandSpec:
     """How recall walks from its hits along links."""
 
-    rels: tuple[Relation, ...] = ("refines", "example_of")
-    depth: int = 1
-    cap: int = 5
-    score: float = 0.70
-    decay: float = 1.0
-    rerank: bool = False
+    rels: Annotated[
+        tuple[Relation, ...],
+        Doc("Also bring what hits link to by these relations."),
+        AsWords(LINK_RELS),
+    ] = ("refines", "example_of")
+    depth: Annotated[
+        int, Doc("How many links away from a hit to go."), Between(0, GRAPH_DEPTH, whole=True)
+    ] = 1
+    cap: Annotated[
+        int, Doc("How many linked memories to add at most."), Between(0, GRAPH_NODES, whole=True)
+    ] = 5
+    score: Annotated[
+        float, Doc("Share of a hit's score that its neighbor gets."), Between(0, 1_000)
+    ] = 0.70
+    decay: Annotated[float, Doc("Factor for each further link."), Between(0, 1_000)] = 1.0
+    rerank: Annotated[bool, Doc("Rank linked memories among the hits, not behind them.")] = False
 
 
 @dataclass(frozen=True)

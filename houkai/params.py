@@ -10,7 +10,7 @@ from typing import Annotated, Final
 
 from houkai import limits
 from houkai.clock import Moment
-from houkai.rules import AsId, AsMoment, AsNames, AsRef, AsSeconds, AsText, Between, Doc
+from houkai.rules import AsId, AsIds, AsMoment, AsNames, AsRef, AsSeconds, AsText, Between, Doc
 from houkai.vocabulary import (
     ConflictPolicy,
     Direction,
@@ -104,7 +104,7 @@ Depth = Annotated[
     Between(0, limits.GRAPH_DEPTH, whole=True),
 ]
 MemoryIds = Annotated[
-    list[str] | tuple[str, ...], Doc("The ids of memories."), AsNames(limits.GRAPH_NODES, 1_024)
+    list[str] | tuple[str, ...], Doc("The ids of memories."), AsIds(limits.GRAPH_NODES, 1_024)
 ]
 ActorName = Annotated[
     str, Doc("Who does it, as the journal shows it."), AsText(4 * limits.NAME_CHARS, "name")

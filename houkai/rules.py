@@ -133,6 +133,29 @@ class AsNames:
 
 
 @dataclass(frozen=True)
+class AsIds(AsNames):
+    """A list of ids of memories."""
+
+
+@dataclass(frozen=True)
+class AsWords:
+    """A list of words out of a closed set."""
+
+    words: tuple[str, ...]
+
+    def clean(self, name: str, value: Any) -> tuple[str, ...]:
+        """Return the words. Raises InputError."""
+        if isinstance(value, str) or not isinstance(value, Iterable):
+            raise InputError(f"{name} must be a list of words, got {shown(value)}.")
+        words = tuple(value)
+        for word in words:
+            if word not in self.words:
+                allowed = ", ".join(self.words)
+                raise InputError(f"{name} must be of: {allowed} — got {shown(word)}.")
+        return words
+
+
+@dataclass(frozen=True)
 class AsMoment:
     """A moment; `span` tells which way a span such as "7d" counts, `zero` whether 0 is absence."""
 
@@ -165,8 +188,8 @@ class AsSeconds:
         return seconds
 
 
-Rule = Between | AsText | AsRef | AsNames | AsMoment | AsSeconds
-RULES: Final = (Between, AsText, AsRef, AsNames, AsMoment, AsSeconds)
+Rule = Between | AsText | AsRef | AsNames | AsWords | AsMoment | AsSeconds
+RULES: Final = (Between, AsText, AsRef, AsNames, AsWords, AsMoment, AsSeconds)
 
 
 @dataclass(frozen=True)
@@ -223,19 +246,25 @@ def unfold(hint: Any) -> tuple[list[Any], list[Any]]:
 
 
 def clean(
-    owner: Callable[..., Any] | type, values: Mapping[str, Any], *, at: float | None = None
+    owner: Callable[..., Any] | type,
+    values: Mapping[str, Any],
+    *,
+    at: float | None = None,
+    prefix: str = "",
 ) -> dict[str, Any]:
     """Return values checked and normalised by the rules of `owner`'s parameters.
 
     `at` is the present moment by the caller's clock, from which spans count. Raises InputError
-    naming the parameter and what is allowed.
+    naming the parameter, after `prefix`, and what is allowed.
     """
     known = parameters(owner)
     for name in values:
         if name not in known:
             allowed = ", ".join(known)
             raise InputError(f"{owner.__name__} has no parameter {name!r}; it has: {allowed}.")
-    return {name: _clean_one(known[name], name, value, at) for name, value in values.items()}
+    return {
+        name: _clean_one(known[name], prefix + name, value, at) for name, value in values.items()
+    }
 
 
 def _clean_one(parameter: Parameter, name: str, value: Any, at: float | None) -> Any:

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Final, Generic, Literal, NamedTuple, TypeVar
 from houkai import ops, params
 from houkai.errors import InputError, NotFound
 from houkai.handle import Store
-from houkai.model import JournalEntry, Memory
+from houkai.model import JournalEntry, Memory, Step
 from houkai.ops.drafts import RememberItem
 from houkai.ops.memories import Entered
 from houkai.ops.table import Operation
@@ -31,6 +31,13 @@ class Reversal(NamedTuple):
 
     entry: JournalEntry
     undone: JournalEntry
+
+
+class Passed(NamedTuple):
+    """A step of a path, and the memory it leads to."""
+
+    step: Step
+    memory: Memory
 
 
 class Past(NamedTuple, Generic[T]):
@@ -70,6 +77,14 @@ def edit(store: Store, **given: Any) -> Memory:
     return ops.memories.edit(store, **given)
 
 
+@_like(ops.links.find_path)
+def find_path(store: Store, **given: Any) -> list[Passed]:
+    """Find a shortest chain of links between two memories, whichever way the links point."""
+    steps = ops.links.find_path(store, **given)
+    known = ((step, ops.listing.get(store, step.id)) for step in steps)
+    return [Passed(step, memory) for step, memory in known if memory is not None]
+
+
 def undo(
     store: Store,
     operation: params.OperationRef | None = None,
@@ -107,13 +122,13 @@ def state_at(store: Store, ts: params.AsOf) -> Past[list[Memory]]:
 
     Superseded and expired ones are included, forgotten ones are not.
     """
-    moment: float = clean(state_at, {"ts": ts})["ts"]
+    moment: float = clean(state_at, {"ts": ts}, at=store.now())["ts"]
     return Past(moment, ops.history.state_at(store, moment))
 
 
 def get_at(store: Store, memory_id: params.MemoryId, ts: params.AsOf) -> Past[Memory]:
     """Return one memory as the store knew it at a moment."""
-    moment: float = clean(get_at, {"ts": ts})["ts"]
+    moment: float = clean(get_at, {"ts": ts}, at=store.now())["ts"]
     memory = ops.history.get_at(store, memory_id, moment)
     if memory is None:
         raise NotFound(f"No memory with the id {memory_id!r} was known at that moment.")
@@ -146,7 +161,18 @@ def nuke(
 
 FORMS: Final[Mapping[str, Callable[..., Any]]] = {
     form.__name__: form
-    for form in (remember, remember_many, edit, undo, redo, state_at, get_at, journal_tail, nuke)
+    for form in (
+        remember,
+        remember_many,
+        edit,
+        find_path,
+        undo,
+        redo,
+        state_at,
+        get_at,
+        journal_tail,
+        nuke,
+    )
 }
 
 

@@ -13,6 +13,7 @@ from houkai.rules import (
     AsRef,
     AsSeconds,
     AsText,
+    AsWords,
     Between,
     Parameter,
     Rule,
@@ -32,10 +33,9 @@ _NO_BOUND: Final = 2**53
 """Bounds from here on only keep numbers within SQLite; an agent need not read them."""
 
 
-def of_parameter(parameter: Parameter, rule: Rule | None = None) -> Schema:
-    """Return the schema of a parameter, with its sentence. `rule` replaces its own."""
-    rule = rule or parameter.rule
-    found = _of_rule(rule) if rule is not None else of(parameter.type)
+def of_parameter(parameter: Parameter) -> Schema:
+    """Return the schema of a parameter, with its sentence."""
+    found = of(parameter.type) if parameter.rule is None else _of_rule(parameter.rule)
     return {**found, "description": parameter.doc} if parameter.doc else found
 
 
@@ -47,6 +47,8 @@ def _of_rule(rule: Rule) -> Schema:
             return {"type": "integer" if whole else "number", **kept}
         case AsNames():
             return {"type": "array", "items": {"type": "string"}}
+        case AsWords(words):
+            return {"type": "array", "items": {"type": "string", "enum": list(words)}}
         case AsMoment() | AsSeconds():
             return {"anyOf": [{"type": "number"}, {"type": "string"}]}
         case AsRef():

@@ -62,7 +62,7 @@ def server_of(open_store: Callable[[], MemoryStore], everything: bool = False) -
     async def list_tools(
         _context: ServerRequestContext[Any], _params: types.PaginatedRequestParams | None
     ) -> types.ListToolsResult:
-        return types.ListToolsResult(tools=[tool(one) for one in offered.values()])
+        return types.ListToolsResult(tools=[tool(one, everything) for one in offered.values()])
 
     async def call_tool(
         _context: ServerRequestContext[Any], params: types.CallToolRequestParams
@@ -83,14 +83,14 @@ def server_of(open_store: Callable[[], MemoryStore], everything: bool = False) -
     )
 
 
-def tool(operation: Operation) -> types.Tool:
-    """Return an operation as a tool that an agent can choose."""
+def tool(operation: Operation, everything: bool = False) -> types.Tool:
+    """Return an operation as a tool that an agent can choose, with `everything` it takes."""
     read = operation.effect == "read"
     return types.Tool(
         name=operation.name,
         title=operation.name.replace("_", " ").capitalize(),
         description=wire.description(operation),
-        input_schema=wire.input_schema(operation),
+        input_schema=wire.input_schema(operation, everything=everything),
         output_schema=wire.output_schema(operation),
         annotations=types.ToolAnnotations(
             read_only_hint=read,

@@ -9,7 +9,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from houkai.ops import health, history, listing, memories, recall, removal, undoing
+from houkai.ops import (
+    evaluate,
+    health,
+    history,
+    links,
+    listing,
+    memories,
+    packing,
+    recall,
+    removal,
+    undoing,
+)
 
 Effect = Literal["read", "write", "destroy"]
 
@@ -40,15 +51,23 @@ OPERATIONS: Final = (
     Operation(memories.remember, "POST /memories", "write", core=True),
     Operation(memories.remember_many, "POST /memories/batch", "write", core=True),
     Operation(recall.recall, "GET /recall", core=True),
+    Operation(packing.recall_pack, "POST /recall_pack", core=True),
+    Operation(packing.auto_context_pack, "POST /auto_context", core=True, alias="auto_context"),
     Operation(listing.get, "GET /memories/{memory_id}", core=True),
     Operation(memories.edit, "PATCH /memories/{memory_id}", "write", True, core=True),
     Operation(
         removal.forget, "DELETE /memories/{memory_id}", "destroy", idempotent=True, core=True
     ),
+    Operation(links.link, "POST /links", "write", True, core=True),
+    Operation(links.neighbors, "GET /memories/{memory_id}/neighbors", core=True),
     Operation(history.history, "GET /memories/{memory_id}/history", core=True),
     Operation(undoing.undo, "POST /undo", "write", core=True),
     Operation(listing.list_recent, "GET /memories", core=True),
     Operation(health.stats, "GET /stats", core=True),
+    Operation(links.unlink, "POST /unlink", "destroy", True),
+    Operation(links.subgraph, "POST /subgraph"),
+    Operation(links.find_path, "POST /find_path"),
+    Operation(evaluate.eval_recall, "POST /eval_recall"),
     Operation(undoing.redo, "POST /redo", "write"),
     Operation(history.journal, "GET /journal", alias="journal_tail"),
     Operation(history.operation, "GET /operations/{ref}"),

@@ -10,10 +10,10 @@ from typing import Any, Final
 import numpy as np
 
 from houkai.errors import InputError, shown
-from houkai.limits import GRAPH_DEPTH, GRAPH_NODES
 from houkai.model import ExpandSpec, HybridWeights
+from houkai.rules import clean
 from houkai.search.pool import Floats, Pool
-from houkai.vocabulary import LINK_RELS, Fusion, RecallMode
+from houkai.vocabulary import Fusion, RecallMode
 
 RRF_K: Final = 60
 DAY_S: Final = 86_400.0
@@ -69,23 +69,8 @@ def checked(how: Ranking) -> Ranking:
     if how.weights is not None:
         check_weights(how.weights)
     if how.expand is not None:
-        check_expansion(how.expand)
+        clean(ExpandSpec, vars(how.expand), prefix="expand.")
     return how
-
-
-def check_expansion(spec: ExpandSpec) -> None:
-    """Refuse an expansion outside the limits. Raises InputError."""
-    if not isinstance(spec, ExpandSpec):
-        raise InputError(f"expand must be an ExpandSpec, got {shown(spec)}.")
-    for rel in spec.rels:
-        if rel not in LINK_RELS:
-            raise InputError(f"expand.rels must be of: {', '.join(LINK_RELS)} — got {rel!r}.")
-    if not 0 <= spec.depth <= GRAPH_DEPTH:
-        raise InputError(f"expand.depth must be from 0 to {GRAPH_DEPTH}, got {spec.depth!r}.")
-    if not 0 <= spec.cap <= GRAPH_NODES:
-        raise InputError(f"expand.cap must be from 0 to {GRAPH_NODES}, got {spec.cap!r}.")
-    if not (np.isfinite(spec.score) and np.isfinite(spec.decay)):
-        raise InputError("expand.score and expand.decay must be finite numbers.")
 
 
 def check_weights(weights: HybridWeights) -> HybridWeights:

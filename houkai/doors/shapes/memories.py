@@ -1,10 +1,11 @@
-"""The records that tools answer with: AI-Houkai's keys, and houkai's own beside them.
+"""What the operations on single memories answer."""
 
-Wherever a memory's text is shown, its trust stands by. Evaluated annotations, without
-`from __future__`, keep `NotRequired` visible to the output schemas.
-"""
+from collections.abc import Sequence
+from typing import NotRequired, TypedDict
 
-from typing import Any, NotRequired, TypedDict
+from houkai.doors.shapes.picking import Given, brief, pick
+from houkai.model import Memory
+from houkai.ops.memories import Entered
 
 
 class Remembered(TypedDict):
@@ -39,14 +40,6 @@ class Brief(TypedDict):
     pinned: bool
     source: str | None
     author: NotRequired[str]
-
-
-class Recalled(Brief):
-    """What a recall shows of a memory."""
-
-    importance: float
-    score: float
-    explain: NotRequired[dict[str, Any]]
 
 
 class Edge(TypedDict):
@@ -126,77 +119,6 @@ class Nuked(TypedDict):
     deleted: int
 
 
-class Step(TypedDict):
-    """One operation of the journal."""
-
-    ts: float
-    op: str
-    actor: str
-    id: str
-    summary: str
-    meta: dict[str, Any]
-    operation: int
-    changes: int
-    undone_by: int | None
-
-
-class Change(TypedDict):
-    """One changed row, with its images before and after."""
-
-    ts: float
-    op: str
-    actor: str
-    id: str
-    before: dict[str, Any] | None
-    after: dict[str, Any] | None
-    meta: dict[str, Any]
-    summary: str
-    operation: int
-    undone_by: int | None
-
-
-class Undone(TypedDict):
-    """What was undone, or redone; `operation` is the undo itself, to redo it by."""
-
-    ok: bool
-    op: str
-    id: str
-    ts: float
-    actor: str
-    error: None
-    operation: int
-    undoes: int | None
-
-
-class Known(TypedDict):
-    """What a past state shows of a memory."""
-
-    id: str
-    text: str
-    type: str
-    tags: list[str]
-    importance: float
-    created_at: float
-    trust: str
-
-
-class State(TypedDict):
-    """All memories as they were known at a moment."""
-
-    ts: float
-    count: int
-    memories: list[Known]
-
-
-class KnownAt(Known):
-    """One memory as it was known at a moment."""
-
-    ok: bool
-    ts: float
-    superseded_by: str | None
-    expires_at: float | None
-
-
 class Stats(TypedDict):
     """What the file holds."""
 
@@ -210,3 +132,48 @@ class Stats(TypedDict):
     bytes: int
     model: str | None
     unembedded: int
+
+
+def remember(entered: Entered, _given: Given) -> Remembered:
+    """Show a memory that was stored or found."""
+    return pick(Remembered, entered.memory, stored=entered.new)
+
+
+def remember_many(entered: Sequence[Entered], _given: Given) -> RememberedMany:
+    """Show the ids of the items' memories, and how many are new."""
+    return {
+        "stored": sum(one.new for one in entered),
+        "ids": [one.memory.id for one in entered],
+    }
+
+
+def get(memory: Memory | None, given: Given) -> Got:
+    """Show a whole memory, or that there is none."""
+    if memory is None:
+        return {"found": False, "id": given["memory_id"]}
+    return pick(Got, memory, found=True)
+
+
+def edit(memory: Memory, _given: Given) -> Edited:
+    """Show an edited memory."""
+    return pick(Edited, memory, ok=True)
+
+
+def forget(deleted: bool, _given: Given) -> Forgotten:
+    """Show whether there was something to delete."""
+    return {"deleted": deleted}
+
+
+def nuke(deleted: int, _given: Given) -> Nuked:
+    """Show how many were deleted."""
+    return {"ok": True, "deleted": deleted}
+
+
+def list_recent(memories: Sequence[Memory], _given: Given) -> list[Brief]:
+    """Show memories, newest first."""
+    return [brief(Brief, memory) for memory in memories]
+
+
+def stats(counted: Stats, _given: Given) -> Stats:
+    """Show the counts as they are."""
+    return counted

@@ -1,0 +1,39 @@
+"""From results to answers: AI-Houkai's success shapes, and houkai's own fields beside them.
+
+The function of a tool turns its result into plain data, and the schema of what it returns is the
+tool's output schema. Wherever a memory's text is shown, its trust stands by. The modules go
+without `from __future__ import annotations`, which would hide `NotRequired` from the schemas.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from houkai.doors.shapes import journal, links, memories, recalls
+from houkai.doors.shapes.picking import Given
+
+SHAPES: Final[Mapping[str, Callable[[Any, Given], Any]]] = {
+    "auto_context": recalls.auto_context,
+    "edit": memories.edit,
+    "eval_recall": recalls.eval_recall,
+    "find_path": links.find_path,
+    "forget": memories.forget,
+    "get": memories.get,
+    "get_at": journal.get_at,
+    "history": journal.history,
+    "journal_tail": journal.journal_tail,
+    "link": links.link,
+    "list_recent": memories.list_recent,
+    "neighbors": links.neighbors,
+    "nuke": memories.nuke,
+    "operation": journal.history,
+    "recall": recalls.recall,
+    "recall_pack": recalls.recall_pack,
+    "redo": journal.undo,
+    "remember": memories.remember,
+    "remember_many": memories.remember_many,
+    "state_at": journal.state_at,
+    "stats": memories.stats,
+    "subgraph": links.subgraph,
+    "undo": journal.undo,
+    "unlink": links.unlink,
+}
