@@ -24,7 +24,8 @@ _EDGE = [
     "x" * 99, "x" * 100, "x" * 101, "x" * 5000, "é" * 60, "e\u0301" * 60, "\u200b\ufeff", "\ufffd",
     "İSTANBUL ıŞĞ", "ﬁne ﬂow ﬀ", "Ａｂｃ１２３", "ß ẞ straße", "1e-12 0xDEADBEEF 3.14159",
     "http://a.b/c?d=e&f=%20#g",
-    "A\u0300\u0301\u0302 zalgo", "\u202eright to left\u202c", "tab\tseparated\tvalues", "ＮＦＫＣ ① ½ ㎏",
+    "A\u0300\u0301\u0302 zalgo", "\u202eright to left\u202c", "tab\tseparated\tvalues",
+    "ＮＦＫＣ ① ½ ㎏",
     "don't can't it's", "C:\\Users\\me\\file.txt", "\U000e0001 tags",
 ]  # fmt: skip
 
