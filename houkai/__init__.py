@@ -25,6 +25,7 @@ from houkai.errors import (
 )
 from houkai.model import (
     Conflict,
+    Difference,
     Edge,
     ExpandSpec,
     ExplainedHit,
@@ -76,6 +77,7 @@ __all__ = [
     "Conflict",
     "ConflictError",
     "Corrupt",
+    "Difference",
     "Diverged",
     "Edge",
     "EvalCase",

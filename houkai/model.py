@@ -253,3 +253,20 @@ class JournalEntry:
         before, after = self.before or {}, self.after or {}
         names = dict.fromkeys([*before, *after])
         return [name for name in names if before.get(name) != after.get(name)]
+
+
+@dataclass(frozen=True)
+class Difference:
+    """What became of one row between two moments; None where it was not there."""
+
+    kind: str
+    id: str
+    before: dict[str, Any] | None
+    after: dict[str, Any] | None
+
+    @property
+    def change(self) -> str:
+        """Say in one word what happened."""
+        if self.before is None:
+            return "added"
+        return "removed" if self.after is None else "changed"

@@ -232,6 +232,12 @@ RecallAsOf = Annotated[
     AsMoment(),
 ]
 Actor = Annotated[str | None, Doc("Only what this actor did: lib, cli, mcp or a name."), _label]
+KeepLast = Annotated[
+    int | None,
+    Doc("How many of the newest operations to keep whole."),
+    Between(0, 2**53, whole=True),
+]
+DryRun = Annotated[bool, Doc("Only tell what would happen.")]
 OperationName = Annotated[str | None, Doc("Only this kind of operation, such as edit."), _label]
 BatchSize = Annotated[
     int, Doc("How many to embed and commit at once."), Between(1, 10_000, whole=True)

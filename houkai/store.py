@@ -140,6 +140,9 @@ class MemoryStore(Store):
     operation = ops.history.operation
     state_at = ops.history.state_at
     get_at = ops.history.get_at
+    prune_journal = ops.retention.prune_journal
+    verify_journal = ops.retention.verify_journal
+    diff = ops.difference.diff
     undo = ops.undoing.undo
     undo_last = ops.undoing.undo_last
     redo = ops.undoing.redo

@@ -109,6 +109,7 @@ create index operation_undoing on operation(seq) where op = 'undo';
 -- after is the row's image (JSONB) once the operation is done, NULL for gone. The image before
 -- is the previous change of the same key. until is the operation that replaced this image.
 -- counterpart is the other memory that a link concerns; row is the memory's pk in this file.
+-- digest stands for an image that was erased, so that the chain can still be verified.
 create table change(
   pk          integer primary key,
   operation   integer not null references operation(seq),
@@ -116,6 +117,7 @@ create table change(
   key         text not null,
   counterpart text,
   row         integer,
+  digest      blob,
   after       blob,
   until       integer not null default 9223372036854775807
 ) strict;

@@ -1,6 +1,7 @@
 """The operations, one module per noun; each takes a store first."""
 
 from houkai.ops import (
+    difference,
     evaluate,
     health,
     history,
@@ -10,10 +11,12 @@ from houkai.ops import (
     packing,
     recall,
     removal,
+    retention,
     undoing,
 )
 
 __all__ = [
+    "difference",
     "evaluate",
     "health",
     "history",
@@ -23,5 +26,6 @@ __all__ = [
     "packing",
     "recall",
     "removal",
+    "retention",
     "undoing",
 ]

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import apsw
 
-from houkai import limits, params
-from houkai.errors import NotFound
+from houkai import clock, limits, params
+from houkai.errors import InputError, NotFound
 from houkai.handle import Store
 from houkai.model import JournalEntry, Link, Memory
 from houkai.rules import AsText, clean
+from houkai.storage import chain
 from houkai.storage import history as log
 from houkai.storage.journal import FOREVER
 from houkai.storage.memories import from_image
 from houkai.storage.rows import split_link_key
+
+CALL_S: Final = 1.0
+"""How long before a call's own moment a caller may have looked at the clock for it."""
 
 
 def history(store: Store, memory_id: params.MemoryId) -> list[JournalEntry]:
@@ -95,9 +99,18 @@ def resolve_operation(
 def known_by(connection: apsw.Connection, moment: float, now: float) -> int:
     """Return the last operation that was done at a moment; now it is the last of all.
 
-    A clock that was set back leaves operations ahead of it: they count as done.
+    A clock that was set back leaves operations ahead of it: now, give or take the time a call
+    takes, they count as done. Raises InputError for a moment that the journal no longer keeps.
     """
-    return FOREVER - 1 if moment == now else log.seq_at(connection, moment)
+    kept = chain.anchor(connection)
+    if moment < kept.at:
+        raise InputError(
+            f"The journal was pruned: history is exact from {clock.iso(kept.at)} on.",
+            hint="Ask for a later moment.",
+        )
+    if now - CALL_S <= moment <= now and log.last_at(connection) > now:
+        return FOREVER - 1
+    return log.seq_at(connection, moment)
 
 
 def state_at(store: Store, timestamp: params.AsOf) -> list[Memory]:

@@ -13,6 +13,7 @@ from houkai.handle import Store
 from houkai.model import JournalEntry
 from houkai.ops.history import resolve_operation
 from houkai.rules import clean
+from houkai.storage import chain
 from houkai.storage import history as log
 from houkai.storage.journal import Tx, batch_of
 from houkai.storage.rows import Image
@@ -135,6 +136,11 @@ def _safe_order(pair: Pair) -> int:
 
 def _refuse_unrecorded(connection: apsw.Connection, seq: int) -> None:
     """Refuse where the journal holds no image of the rows, before or after the operation."""
+    if seq <= chain.anchor(connection).seq:
+        raise Diverged(
+            f"Operation {seq} cannot be undone: the journal was pruned beyond it.",
+            hint="Nothing was changed.",
+        )
     blind: int | None = connection.execute(
         """select o.seq from change c
            join change p on p.kind = c.kind and p.key = c.key and p.operation = coalesce(

@@ -114,6 +114,28 @@ def seq_at(connection: apsw.Connection, moment: float) -> int:
     return seq or 0
 
 
+def changed_between(
+    connection: apsw.Connection, low: int, high: int, collection: str
+) -> list[tuple[str, str]]:
+    """Return (kind, key) of the rows that operations of a collection changed after one, up to
+    another.
+    """
+    rows: list[tuple[Any, ...]] = connection.execute(
+        """select c.kind, c.key from change c join operation o on o.seq = c.operation
+           where c.operation > ? and c.operation <= ?
+             and (o.collection is null or o.collection = ?)
+           group by c.kind, c.key order by min(c.pk)""",
+        (low, high, collection),
+    ).fetchall()
+    return rows
+
+
+def last_at(connection: apsw.Connection) -> float:
+    """Return the moment of the last operation, 0 when there is none."""
+    at: float | None = connection.execute("select at from operation order by seq desc limit 1").get
+    return at or 0.0
+
+
 def state(connection: apsw.Connection, seq: int, kind: str) -> Iterator[tuple[str, Image]]:
     """Yield (key, image) of every row of a kind as it was once operation `seq` was done."""
     rows = connection.execute(

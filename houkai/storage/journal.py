@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
@@ -56,6 +56,7 @@ class Tx:
         self._changes: dict[tuple[str, str], tuple[Image | None, Image | None]] = {}
         self._rows: dict[tuple[str, str], int | None] = {}
         self._undone: list[int] = []
+        self._noted = False
 
     def get(self, kind: str, key: str) -> Image | None:
         """Return a row's present image."""
@@ -67,12 +68,17 @@ class Tx:
         if before == after:
             return False
         earlier = self._changes.get((kind, key))
-        if earlier is None and before is not None:
+        if earlier is None and before is not None and self.act.images:
             KINDS[kind].archive(self.connection, key, self.seq)
         row = KINDS[kind].save(self.connection, key, after, self.seq)
         self._changes[kind, key] = (earlier[0] if earlier else before, after)
         self._rows[kind, key] = row
         return True
+
+    def note(self, **meta: Any) -> None:
+        """Record this operation with what it says of itself, even if it changes no row."""
+        self.meta |= meta
+        self._noted = True
 
     def undo(self, seqs: Sequence[int]) -> None:
         """Record that this operation undoes others; undoing an undo lets its own stand again."""
@@ -83,7 +89,7 @@ class Tx:
         changes = {key: pair for key, pair in self._changes.items() if pair[0] != pair[1]}
         for kind, key in self._changes.keys() - changes.keys():
             KINDS[kind].unarchive(self.connection, key, self.seq)
-        if not changes and not self._undone:
+        if not changes and not self._undone and not self._noted:
             return None
         encoded = [
             (kind, key, None if after is None else apsw.jsonb_encode(after))
@@ -118,6 +124,7 @@ class Tx:
         if not self.act.images:
             self.meta["images"] = False
             encoded = [(kind, key, None) for kind, key, _ in encoded]
+        digests = [(kind, key, image_digest(after)) for kind, key, after in encoded]
         meta = apsw.jsonb_encode(self.meta) if self.meta else None
         act = self.act
         row = (self.seq, str(uuid.uuid4()), self.at, self.op, act.actor, act.session,
@@ -126,7 +133,7 @@ class Tx:
             """insert into operation(seq, id, at, op, actor, session, collection, batch, undoes,
                  meta, hash)
                values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)""",
-            (*row, meta, chain(self._last_hash, row, meta, encoded)),
+            (*row, meta, chain(self._last_hash, row, meta, digests)),
         )
 
 
@@ -161,16 +168,21 @@ def chain(
     previous: bytes,
     row: tuple[Any, ...],
     meta: bytes | None,
-    changes: list[tuple[str, str, bytes | None]],
+    changes: Iterable[tuple[str, str, bytes]],
 ) -> bytes:
-    """Return the SHA-256 of an operation, its changes, and the hash before it."""
+    """Return the SHA-256 of an operation, its changes' digests, and the hash before it."""
     digest = hashlib.sha256(previous)
     digest.update(json.dumps(row, separators=(",", ":")).encode())
     digest.update(meta or b"-")
-    for kind, key, after in sorted(changes, key=lambda change: change[:2]):
+    for kind, key, image in sorted(changes):
         digest.update(hashlib.sha256(f"{kind}\0{key}\0".encode()).digest())
-        digest.update(hashlib.sha256(b"-" if after is None else after).digest())
+        digest.update(image)
     return digest.digest()
+
+
+def image_digest(after: bytes | None) -> bytes:
+    """Return the SHA-256 that stands for an image in the chain, so that the image may be erased."""
+    return hashlib.sha256(b"-" if after is None else after).digest()
 
 
 def recorded(act: Act, clock: Clock, work: Callable[[Tx], T]) -> Callable[[apsw.Connection], T]:
