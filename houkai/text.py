@@ -12,12 +12,14 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
+from functools import lru_cache
 from itertools import pairwise
 from typing import Final
 
 SPACELESS: Final = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uac00-\ud7a3"
 _RUN: Final = re.compile(f"[{SPACELESS}]+")
 _WORD: Final = re.compile(r"[^\W_]+")
+_TIE: Final = re.compile(r"[_\-./:@#]")
 _JOINED: Final = re.compile(r"[^\W_]+(?:[_\-./:@#]+[^\W_]+)+")
 _CAMEL: Final = re.compile(
     r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_A-Za-z]+",
@@ -93,14 +95,17 @@ def index_words(text: str) -> str | None:
 
 
 def _extra_words(text: str) -> Iterator[str]:
-    plain = unicodedata.normalize("NFKC", text)
-    if not plain.isascii():
+    plain = text
+    if not text.isascii():
+        plain = unicodedata.normalize("NFKC", text)
         yield from _wide_words(text, plain)
-    for name in _JOINED.findall(plain):
-        if len(whole := joined(name)) <= 64:
-            yield whole
-    for word in _WORD.findall(plain):
-        yield from camel_parts(word)
+    if _TIE.search(plain):
+        for name in _JOINED.findall(plain):
+            if len(whole := joined(name)) <= 64:
+                yield whole
+    if _HAS_CAMEL.search(plain):
+        for word in _WORD.findall(plain):
+            yield from camel_parts(word)
 
 
 def _wide_words(text: str, plain: str) -> Iterator[str]:
@@ -125,7 +130,12 @@ def index_names(tags: Iterable[str], entities: Iterable[str], author: str | None
 
 def index_dates(created_at: float) -> str:
     """Return the day, month, year and weekday of a moment as words."""
-    moment = datetime.fromtimestamp(created_at, UTC)
+    return _words_of_day(int(created_at // 86_400))
+
+
+@lru_cache(maxsize=1_024)
+def _words_of_day(day: int) -> str:
+    moment = datetime.fromtimestamp(day * 86_400, UTC)
     return f"{moment.day} {_MONTHS[moment.month - 1]} {moment.year} {_DAYS[moment.weekday()]}"
 
 

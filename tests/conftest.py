@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from houkai import MemoryStore
-from houkai.storage import database
+from houkai.storage import process
 from houkai.testing import HashingEmbedder
 from tests.support import Clock
 
@@ -32,7 +32,7 @@ DIM = 64
 def close_databases() -> Iterator[None]:
     """Close every database a test left open, so that none outlives its folder."""
     yield
-    for left in list(database._alive):
+    for left in list(process.opened):
         left.close()
 
 

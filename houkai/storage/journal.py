@@ -70,7 +70,7 @@ class Tx:
         earlier = self._changes.get((kind, key))
         if earlier is None and before is not None and self.act.images:
             KINDS[kind].archive(self.connection, key, self.seq)
-        row = KINDS[kind].save(self.connection, key, after, self.seq)
+        row = KINDS[kind].save(self.connection, key, before, after, self.seq)
         self._changes[kind, key] = (earlier[0] if earlier else before, after)
         self._rows[kind, key] = row
         return True

@@ -13,7 +13,7 @@ from typing import Any, Final
 import apsw
 
 from houkai import text as words
-from houkai.storage import vectors
+from houkai.storage import fulltext, vectors
 
 Image = dict[str, Any]
 
@@ -21,6 +21,14 @@ MEMORY_FIELDS: Final = (
     "text", "type", "importance", "polarity", "source", "position", "author", "trust", "pinned",
     "created_at", "expires_at", "valid_from", "valid_until", "superseded_by", "superseded_at",
 )  # fmt: skip
+_STORED: Final = (
+    *MEMORY_FIELDS, "collection", "text_hash", "content_hash", "words", "names", "dates",
+)  # fmt: skip
+_INSERT: Final = f"""insert into memory(id, operation, {", ".join(_STORED)})
+  values ({", ".join("?" * (2 + len(_STORED)))})"""
+_NAMES: Final = (("tag", "tags"), ("entity", "entities"))
+"""The tables of a memory's names and the fields of its image they hold."""
+_WORDED: Final = frozenset((*fulltext.COLUMNS, "collection"))
 _ABSENT: Final[dict[str, Any]] = {"polarity": 0, "trust": "trusted", "pinned": 0}
 """What a missing key means; part of the format, so it never changes."""
 
@@ -30,8 +38,8 @@ class Kind:
     """How the rows of one journaled kind are read and written, by their public key."""
 
     load: Callable[[apsw.Connection, str], Image | None]
-    save: Callable[[apsw.Connection, str, Image | None, int], int | None]
-    """Write the image for an operation and return the row's number in this file."""
+    save: Callable[[apsw.Connection, str, Image | None, Image | None, int], int | None]
+    """Turn the present image into another for an operation; return the row's number in the file."""
     archive: Callable[[apsw.Connection, str, int], None] = lambda _c, _k, _u: None
     """Keep the present version findable as of earlier moments, before an operation replaces it."""
     unarchive: Callable[[apsw.Connection, str, int], None] = lambda _c, _k, _u: None
@@ -47,29 +55,29 @@ def collection_pk(connection: apsw.Connection, name: str) -> int | None:
 
 
 def _ensure_collection(connection: apsw.Connection, name: str, at: float) -> int:
-    connection.execute(
-        "insert into collection(name, created_at) values (?, ?) on conflict do nothing", (name, at)
-    )
-    pk: int = connection.execute("select pk from collection where name = ?", (name,)).get
+    pk = collection_pk(connection, name)
+    if pk is None:
+        connection.execute("insert into collection(name, created_at) values (?, ?)", (name, at))
+        pk = connection.last_insert_rowid()
     return pk
 
 
 def load_memory(connection: apsw.Connection, id: str) -> Image | None:
     """Return the image of a memory with its tags and entities, None when it is not there."""
     row = connection.execute(
-        """select c.name, m.text, m.type, m.importance, m.polarity, m.source, m.position, m.author,
-             m.trust, m.pinned, m.created_at, m.expires_at, m.valid_from, m.valid_until,
-             m.superseded_by, m.superseded_at,
+        f"""select (select name from collection where pk = m.collection),
+             {", ".join(MEMORY_FIELDS)},
              (select json_group_array(name order by ordinal) from tag where memory = m.pk),
              (select json_group_array(name order by ordinal) from entity where memory = m.pk)
-           from memory m join collection c on c.pk = m.collection where m.id = ?""",
+           from memory m where id = ?""",
         (id,),
     ).get
     if row is None:
         return None
     collection, *values, tags, entities = row
     image = {"collection": collection, **dict(zip(MEMORY_FIELDS, values, strict=True))}
-    image |= {"tags": json.loads(tags), "entities": json.loads(entities)}
+    image["tags"] = [] if tags == "[]" else json.loads(tags)
+    image["entities"] = [] if entities == "[]" else json.loads(entities)
     return trim(image)
 
 
@@ -83,70 +91,75 @@ def trim(image: Mapping[str, Any]) -> Image:
 
 
 def save_memory(
-    connection: apsw.Connection, id: str, image: Image | None, operation: int
+    connection: apsw.Connection, id: str, before: Image | None, after: Image | None, operation: int
 ) -> int | None:
     """Write a memory with its tags, entities, index words and sketches; None deletes it."""
-    old = connection.execute("select pk, collection, text_hash from memory where id = ?", (id,)).get
-    if image is None:
-        if old is not None:
-            vectors.unindex(connection, old[0], old[2])
-            connection.execute("delete from memory where pk = ?", (old[0],))
-        return old[0] if old else None
-    collection = _ensure_collection(connection, image["collection"], image["created_at"])
-    hash = words.text_hash(image["text"])
-    pk = _upsert(connection, id, collection, hash, image, operation)
-    for table, names in (("tag", image.get("tags")), ("entity", image.get("entities"))):
-        _save_names(connection, table, pk, names or [], new=old is None)
-    if old is not None and (old[1], old[2]) != (collection, hash):
-        vectors.unindex(connection, pk, old[2])
-    if old is None or (old[1], old[2]) != (collection, hash):
-        vectors.index(connection, pk, collection, hash)
+    if before is None:
+        return None if after is None else _insert(connection, id, after, operation)
+    pk: int = connection.execute("select pk from memory where id = ?", (id,)).get
+    if after is None:
+        _delete(connection, pk, before)
+    else:
+        _update(connection, pk, before, after, operation)
     return pk
 
 
-def _upsert(
-    connection: apsw.Connection,
-    id: str,
-    collection: int,
-    hash: bytes,
-    image: Image,
-    operation: int,
-) -> int:
-    values = {name: image.get(name, _ABSENT.get(name)) for name in MEMORY_FIELDS}
+def _columns(connection: apsw.Connection, image: Image) -> dict[str, Any]:
+    """Return what the table stores of an image, the words to index included."""
+    get, text = image.get, image["text"]
+    values = {name: get(name, _ABSENT.get(name)) for name in MEMORY_FIELDS}
     values["pinned"] = int(bool(values["pinned"]))
-    names = words.index_names(image.get("tags", ()), image.get("entities", ()), image.get("author"))
-    pk: int = connection.execute(
-        """insert into memory(id, collection, text_hash, content_hash, words, names, dates, text,
-             type, importance, polarity, source, position, author, trust, pinned, created_at,
-             expires_at, valid_from, valid_until, superseded_by, superseded_at, operation)
-           values (:id, :collection, :text_hash, :content_hash, :words, :names, :dates, :text,
-             :type, :importance, :polarity, :source, :position, :author, :trust, :pinned,
-             :created_at, :expires_at, :valid_from, :valid_until, :superseded_by, :superseded_at,
-             :operation)
-           on conflict(id) do update set collection = excluded.collection,
-             text_hash = excluded.text_hash, content_hash = excluded.content_hash,
-             words = excluded.words, names = excluded.names, dates = excluded.dates,
-             text = excluded.text, type = excluded.type, importance = excluded.importance,
-             polarity = excluded.polarity, source = excluded.source,
-             position = excluded.position, author = excluded.author, trust = excluded.trust,
-             pinned = excluded.pinned, created_at = excluded.created_at,
-             expires_at = excluded.expires_at, valid_from = excluded.valid_from,
-             valid_until = excluded.valid_until, superseded_by = excluded.superseded_by,
-             superseded_at = excluded.superseded_at, operation = excluded.operation
-           returning pk""",
-        {
-            "id": id,
-            "operation": operation,
-            "collection": collection,
-            "text_hash": hash,
-            "content_hash": words.content_hash(image["text"]),
-            "words": words.index_words(image["text"]),
-            "names": names,
-            "dates": words.index_dates(image["created_at"]),
-            **values,
-        },
-    ).get
+    values["collection"] = _ensure_collection(connection, image["collection"], image["created_at"])
+    values["text_hash"] = words.text_hash(text)
+    values["content_hash"] = words.content_hash(text)
+    values["words"] = words.index_words(text)
+    values["names"] = words.index_names(get("tags", ()), get("entities", ()), get("author"))
+    values["dates"] = words.index_dates(image["created_at"])
+    return values
+
+
+def _insert(connection: apsw.Connection, id: str, image: Image, operation: int) -> int:
+    row = _columns(connection, image)
+    connection.execute(_INSERT, (id, operation, *row.values()))
+    pk = connection.last_insert_rowid()
+    fulltext.add(connection, "memory_fts", pk, row)
+    for table, field in _NAMES:
+        _enter_names(connection, table, field, pk, image)
+    vectors.index(connection, pk, row["collection"], row["text_hash"])
     return pk
+
+
+def _update(
+    connection: apsw.Connection, pk: int, before: Image, after: Image, operation: int
+) -> None:
+    """Write only the columns that differ: each one named costs the pages of its indexes."""
+    old, new = _columns(connection, before), _columns(connection, after)
+    changed = {name for name in new if new[name] != old[name]}
+    reworded = not changed.isdisjoint(_WORDED)
+    if reworded:
+        changed |= _WORDED
+        fulltext.remove(connection, "memory_fts", pk)
+    names = [name for name in new if name in changed]
+    connection.execute(
+        f"update memory set {', '.join(f'{name} = ?' for name in (*names, 'operation'))}"
+        " where pk = ?",
+        (*(new[name] for name in names), operation, pk),
+    )
+    if reworded:
+        fulltext.add(connection, "memory_fts", pk, new)
+    for table, field in _NAMES:
+        if before.get(field) != after.get(field):
+            connection.execute(f"delete from {table} where memory = ?", (pk,))
+            _enter_names(connection, table, field, pk, after)
+    if changed & {"collection", "text_hash"}:
+        vectors.unindex(connection, pk, old["text_hash"])
+        vectors.index(connection, pk, new["collection"], new["text_hash"])
+
+
+def _delete(connection: apsw.Connection, pk: int, image: Image) -> None:
+    vectors.unindex(connection, pk, words.text_hash(image["text"]))
+    fulltext.remove(connection, "memory_fts", pk)
+    connection.execute("delete from memory where pk = ?", (pk,))
 
 
 def archive_memory(connection: apsw.Connection, id: str, until: int) -> None:
@@ -162,6 +175,12 @@ def archive_memory(connection: apsw.Connection, id: str, until: int) -> None:
            from memory where id = ?""",
         (until, id),
     )
+    pk = connection.last_insert_rowid()
+    row = connection.execute(
+        "select text, words, names, dates, collection from past where pk = ?", (pk,)
+    ).get
+    names = (*fulltext.COLUMNS, "collection")
+    fulltext.add(connection, "past_fts", pk, dict(zip(names, row, strict=True)))
 
 
 def unarchive_memory(connection: apsw.Connection, id: str, until: int) -> None:
@@ -172,14 +191,16 @@ def unarchive_memory(connection: apsw.Connection, id: str, until: int) -> None:
            where id = ?2 and exists (select 1 from past p where p.id = ?2 and p.until = ?1)""",
         (until, id),
     )
-    connection.execute("delete from past where id = ? and until = ?", (id, until))
+    pk = connection.execute("select pk from past where id = ? and until = ?", (id, until)).get
+    if pk is not None:
+        fulltext.remove(connection, "past_fts", pk)
+        connection.execute("delete from past where pk = ?", (pk,))
 
 
-def _save_names(
-    connection: apsw.Connection, table: str, pk: int, names: list[str], *, new: bool
+def _enter_names(
+    connection: apsw.Connection, table: str, field: str, pk: int, image: Image
 ) -> None:
-    if not new:
-        connection.execute(f"delete from {table} where memory = ?", (pk,))
+    names = image.get(field)
     if names:
         connection.executemany(
             f"insert into {table}(memory, name, ordinal) values (?, ?, ?)",
@@ -209,7 +230,13 @@ def load_link(connection: apsw.Connection, key: str) -> Image | None:
     return None if at is None else {"created_at": at}
 
 
-def save_link(connection: apsw.Connection, key: str, image: Image | None, _operation: int) -> None:
+def save_link(
+    connection: apsw.Connection,
+    key: str,
+    _before: Image | None,
+    image: Image | None,
+    _operation: int,
+) -> None:
     """Write a link between two stored memories; None deletes it."""
     src, rel, dst = split_link_key(key)
     ends = {"src": src, "dst": dst, "rel": rel}

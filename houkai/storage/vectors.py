@@ -46,9 +46,10 @@ def encode(hash: bytes, vectors: NDArray[np.float32]) -> Encoded:
 
     if len(vectors) > WINDOWS:
         raise InputError(f"A text may have at most {WINDOWS} windows, this one has {len(vectors)}.")
-    halves = np.ascontiguousarray(vectors, dtype="<f2")
+    halves = vectors.astype("<f2")
+    signs = np.packbits(vectors > 0, axis=1, bitorder="little")
     return Encoded(
-        hash, [(half.tobytes(), sketch(row)) for half, row in zip(halves, vectors, strict=True)]
+        hash, [(half.tobytes(), bits.tobytes()) for half, bits in zip(halves, signs, strict=True)]
     )
 
 
@@ -119,11 +120,14 @@ def has(connection: apsw.Connection, hash: bytes, model: int) -> bool:
 
 def index(connection: apsw.Connection, pk: int, collection: int, hash: bytes) -> None:
     """Enter a memory's sketches into the search table."""
-    connection.execute(
-        """insert into memory_vec(rowid, collection, sketch)
-           select ? * 8192 + window, ?, vec_bit(sketch) from embedding
+    # Not "insert ... select": that opens a savepoint, see fulltext.py.
+    rows = connection.execute(
+        """select ? * 8192 + window, ?, sketch from embedding
            where text_hash = ? and model = (select value from meta where key = 'model')""",
         (pk, collection, hash),
+    ).fetchall()
+    connection.executemany(
+        "insert into memory_vec(rowid, collection, sketch) values (?, ?, vec_bit(?))", rows
     )
 
 

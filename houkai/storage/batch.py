@@ -1,0 +1,102 @@
+"""Commit the jobs of several callers in one transaction, each standing for itself."""
+
+from __future__ import annotations
+
+import copy
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import apsw
+
+from houkai.storage.connection import translate
+
+T = TypeVar("T")
+Job = Callable[[apsw.Connection], T]
+
+
+class Task:
+    """One caller's job, its outcome, and the lock that the caller waits at; no job means rest."""
+
+    __slots__ = ("_error", "_result", "_turn", "job")
+
+    def __init__(self, job: Job[Any] | None) -> None:
+        self.job = job
+        self._result: Any = None
+        self._error: BaseException | None = None
+        self._turn = threading.Lock()
+        self._turn.acquire()
+
+    def attempt(self, connection: apsw.Connection) -> None:
+        """Run the job and keep what it returns."""
+        self._error = None
+        self._result = self.job(connection) if self.job is not None else None
+
+    def reject(self, error: BaseException) -> None:
+        """Keep an error as the outcome, in the words of houkai."""
+        self._result = None
+        self._error = translate(error) if isinstance(error, apsw.Error) else error
+
+    def finish(self) -> None:
+        """Let the caller go on."""
+        self._turn.release()
+
+    def wait(self) -> Any:
+        """Wait for the outcome; return what the job returned or raise what it raised."""
+        self._turn.acquire()
+        if self._error is None:
+            return self._result
+        try:
+            raise self._error
+        finally:
+            del self  # or the error's traceback would keep it alive
+
+
+def commit(connection: apsw.Connection, batch: Sequence[Task]) -> float:
+    """Run a batch in one transaction; when that is lost, each job alone in its own.
+
+    Every task then has its outcome, which is on disk. Return how long the commit took. Raises
+    apsw.Error when the connection is of no more use.
+    """
+    try:
+        connection.execute("begin immediate")
+    except apsw.Error as error:
+        fail(batch, error)
+        return 0.0
+    try:
+        for task in batch:
+            _attempt(connection, task, alone=len(batch) == 1)
+        started = time.monotonic()
+        connection.execute("commit")
+        return time.monotonic() - started
+    except BaseException as error:  # noqa: BLE001 - the callers get it
+        if connection.in_transaction:
+            connection.execute("rollback")
+        if len(batch) == 1 or isinstance(error, apsw.BusyError):
+            fail(batch, error)
+            return 0.0
+    return sum(commit(connection, [task]) for task in batch)
+
+
+def _attempt(connection: apsw.Connection, task: Task, *, alone: bool) -> None:
+    """Run one job, in a savepoint unless it is alone. Raises when the transaction is lost."""
+    if alone:
+        task.attempt(connection)
+        return
+    connection.execute("savepoint job")
+    try:
+        task.attempt(connection)
+        connection.execute("release job")
+    except BaseException as error:
+        if not connection.in_transaction:
+            raise
+        connection.execute("rollback to job; release job")
+        task.reject(error)
+
+
+def fail(batch: Sequence[Task], error: BaseException) -> None:
+    """Give an error to every caller of a batch; each raises one of its own."""
+    for task in batch:
+        shared = len(batch) > 1 and not isinstance(error, apsw.Error)
+        task.reject(copy.copy(error) if shared else error)
