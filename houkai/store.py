@@ -142,6 +142,7 @@ class MemoryStore(Store):
     get_at = ops.history.get_at
     undo = ops.undoing.undo
     undo_last = ops.undoing.undo_last
+    undo_since = ops.undoing.undo_since
     redo = ops.undoing.redo
 
     stats = ops.health.stats
