@@ -2,62 +2,62 @@
 
 from __future__ import annotations
 
+import importlib
 import typing
-
-from houkai.errors import (
-    BadArchive,
-    Busy,
-    ConflictError,
-    Corrupt,
-    Diverged,
-    ExtraMissing,
-    Foreign,
-    Full,
-    HoukaiError,
-    InputError,
-    ModelMismatch,
-    ModelMissing,
-    NotFound,
-    NotReady,
-    ReadOnly,
-    SchemaTooNew,
-    StorageError,
-)
-from houkai.model import (
-    Conflict,
-    Difference,
-    Edge,
-    ExpandSpec,
-    ExplainedHit,
-    Graph,
-    Hit,
-    HybridWeights,
-    JournalEntry,
-    Link,
-    Memory,
-    Neighbor,
-    Step,
-    TagRename,
-    TrashEntry,
-    Version,
-)
-from houkai.ops.drafts import RememberItem
-from houkai.ops.evaluate import EvalCase, EvalResult
-from houkai.packing import CompressedGroup, PackedMemory, PackResult
-from houkai.store import MemoryStore
-from houkai.vocabulary import (
-    CONFLICT_POLICIES,
-    DIRECTIONS,
-    FUSIONS,
-    IMPORT_POLICIES,
-    LINK_RELS,
-    MEMORY_TYPES,
-    RECALL_MODES,
-    TRUST_LEVELS,
-)
 
 if typing.TYPE_CHECKING:
     from houkai.aio import AsyncMemoryStore
+    from houkai.errors import (
+        BadArchive,
+        Busy,
+        ConflictError,
+        Corrupt,
+        Diverged,
+        ExtraMissing,
+        Foreign,
+        Full,
+        HoukaiError,
+        InputError,
+        ModelMismatch,
+        ModelMissing,
+        NotFound,
+        NotReady,
+        ReadOnly,
+        SchemaTooNew,
+        StorageError,
+    )
+    from houkai.model import (
+        Conflict,
+        Difference,
+        Edge,
+        ExpandSpec,
+        ExplainedHit,
+        Graph,
+        Hit,
+        HybridWeights,
+        JournalEntry,
+        Link,
+        Memory,
+        Neighbor,
+        Step,
+        TagRename,
+        TrashEntry,
+        Version,
+    )
+    from houkai.ops.drafts import RememberItem
+    from houkai.ops.evaluate import EvalCase, EvalResult
+    from houkai.packing import CompressedGroup, PackedMemory, PackResult
+    from houkai.store import MemoryStore
+    from houkai.vocabulary import (
+        CONFLICT_POLICIES,
+        DIRECTIONS,
+        FUSIONS,
+        IMPORT_POLICIES,
+        LINK_RELS,
+        MEMORY_TYPES,
+        RECALL_MODES,
+        TRUST_LEVELS,
+    )
 
 __version__ = "0.1.0"
 
@@ -114,15 +114,29 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> typing.Any:
-    """Import `AsyncMemoryStore` when it is asked for; asyncio costs a command 0.1 s."""
-    if name == "AsyncMemoryStore":
-        from houkai.aio import AsyncMemoryStore
+_HOMES: typing.Final = (
+    "houkai.errors",
+    "houkai.vocabulary",
+    "houkai.model",
+    "houkai.store",
+    "houkai.packing",
+    "houkai.ops.drafts",
+    "houkai.ops.evaluate",
+    "houkai.aio",
+)
 
-        return AsyncMemoryStore
+
+def __getattr__(name: str) -> typing.Any:
+    """Import a public name when it is first asked for: `houkai --help` needs none of them."""
+    if name in __all__:
+        for home in _HOMES:
+            module = importlib.import_module(home)
+            if hasattr(module, name):
+                globals()[name] = getattr(module, name)
+                return globals()[name]
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
     """Name what is imported late too."""
-    return sorted({*globals(), "AsyncMemoryStore"})
+    return sorted({*globals(), *__all__})

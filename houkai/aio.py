@@ -164,6 +164,7 @@ class AsyncMemoryStore:
     get_at = offload(ops.history.get_at)
     undo = offload(ops.undoing.undo)
     undo_last = offload(ops.undoing.undo_last)
+    undo_since = offload(ops.undoing.undo_since)
     redo = offload(ops.undoing.redo)
 
     stats = offload(ops.health.stats)

@@ -15,6 +15,7 @@ Clock = Callable[[], float]
 Moment = float | int | str | datetime
 
 _UNITS: Final = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
+_NUMBER: Final = re.compile(r"\d+(?:\.\d+)?")
 _SPAN: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([smhdw])", re.IGNORECASE)
 _ACCEPTED: Final = 'epoch seconds, an ISO date or time, or a span such as "7d" (that long ago)'
 LATEST: Final = 253_402_300_799.0
@@ -33,6 +34,8 @@ def is_span(text: str) -> bool:
 
 def parse_duration(value: str | float, name: str = "duration") -> float:
     """Return seconds for a number or a span such as "90s", "24h", "7d". Raises InputError."""
+    if isinstance(value, str) and _NUMBER.fullmatch(value.strip()):
+        value = float(value)
     if isinstance(value, int | float) and not isinstance(value, bool):
         seconds = _float(value)
     else:

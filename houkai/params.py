@@ -226,6 +226,11 @@ AsOf = Annotated[
     Doc('Transaction time: what the store knew then; epoch, ISO, or "7d" ago.'),
     AsMoment(zero="moment"),
 ]
+DoneSince = Annotated[
+    Moment,
+    Doc('Everything done at or after this: epoch, ISO, or "7d" ago.'),
+    AsMoment(zero="moment"),
+]
 RecallAsOf = Annotated[
     Moment | None,
     Doc("Transaction time: rank what the store knew at this moment, as it was then."),

@@ -164,8 +164,9 @@ class AsMoment:
 
     def clean(self, name: str, value: Any, at: float | None = None) -> float | None:
         """Return epoch seconds; spans count from `at`. Raises InputError."""
-        plain = isinstance(value, int | float) and not isinstance(value, bool)
-        if plain and value == 0 and self.zero == "absent":
+        # A command line and a careless agent write numbers as text.
+        number = value.strip() if isinstance(value, str) else value
+        if not isinstance(number, bool) and number in (0, "0") and self.zero == "absent":
             return None
         if self.span != "back" and isinstance(value, str) and is_span(value):
             if self.span == "refuse":

@@ -145,6 +145,7 @@ class MemoryStore(Store):
     diff = ops.difference.diff
     undo = ops.undoing.undo
     undo_last = ops.undoing.undo_last
+    undo_since = ops.undoing.undo_since
     redo = ops.undoing.redo
 
     stats = ops.health.stats

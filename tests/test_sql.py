@@ -39,6 +39,10 @@ COMPOSED = {
     ("search.pool", "table"): "past",
     ("storage.memories", "rest"): "where m.pk > 0",
     ("storage.walks", "sql"): " union all ".join(walks._ARMS["both"]),
+    ("storage.fulltext", "index"): "memory_fts",
+    ("storage.rows", "', '.join((f'{name} = ?' for name in (*names, 'operation')))"): (
+        "text = ?, operation = ?"
+    ),
     ("*", "sql"): "m.pk > 0",
 }
 """What stands in a statement for a piece that is only known when it runs."""

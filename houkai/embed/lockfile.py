@@ -90,17 +90,18 @@ def _parse(entry: dict[str, Any]) -> LockedModel:
     )
 
 
-def verify(model: LockedModel, folder: Path) -> None:
+def verify(model: LockedModel, folder: Path, *, again: bool = False) -> None:
     """Raise ModelMissing unless each file of the model in `folder` has the pinned bytes.
 
     Hashing 45 MB costs a one-shot command about as much as loading the model. Bytes that were
     right stay right until somebody writes the file, which moves its change time; so each state
-    of the files on disk is hashed once, and only their sizes are read after that. This guards
-    against damage, not against somebody who can write to the package itself.
+    of the files on disk is hashed once, and only their sizes are read after that, unless `again`
+    asks for more. This guards against damage, not against somebody who can write to the package.
     """
     states = [_state(folder / file.name, file) for file in model.files]
     stamp = _stamp(model, states)
-    if stamp is not None and os.path.exists(stamp):  # False, too, where it may not be asked
+    known = stamp is not None and os.path.exists(stamp)  # False, too, where it may not be asked
+    if known and not again:
         return
     for file in model.files:
         _check_hash(folder / file.name, file)

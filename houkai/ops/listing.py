@@ -58,16 +58,14 @@ def get(store: Store, memory_id: params.MemoryId) -> Memory | None:
         return memories.by_id(connection, id, store.collection, store.touches)
 
 
-def find_id(store: Store, prefix: params.MemoryId) -> str:
-    """Return the whole id that begins with `prefix`. Raises NotFound, InputError if several do."""
+def find_id(store: Store, prefix: params.MemoryId, *, forgotten: bool = False) -> str:
+    """Return the whole id that begins with `prefix`. Raises NotFound, InputError if several do.
+
+    With `forgotten`, ids that only the journal still knows count too.
+    """
     start = clean(find_id, {"prefix": prefix})["prefix"].strip()
     with store.read() as connection:
-        rows: list[tuple[Any, ...]] = connection.execute(
-            """select id from memory where id >= ? and id < ?
-               and collection = (select pk from collection where name = ?)
-               order by id limit 3""",
-            (start, start + "\U0010ffff", store.collection),
-        ).fetchall()
+        rows = _ids(connection, start, store.collection, forgotten=forgotten)
     if not rows:
         raise not_found(start)
     if len(rows) > 1 and rows[0][0] != start:
@@ -80,6 +78,26 @@ def find_id(store: Store, prefix: params.MemoryId) -> str:
         )
     id: str = rows[0][0]
     return id
+
+
+def _ids(
+    connection: apsw.Connection, start: str, collection: str, *, forgotten: bool
+) -> list[tuple[Any, ...]]:
+    """Return up to three ids that begin with `start`."""
+    bounds = (start, start + "\U0010ffff", collection)
+    if forgotten:
+        return connection.execute(
+            """select distinct c.key from change c join operation o on o.seq = c.operation
+               where c.kind = 'memory' and c.key >= ? and c.key < ? and o.collection = ?
+               order by c.key limit 3""",
+            bounds,
+        ).fetchall()
+    return connection.execute(
+        """select id from memory where id >= ? and id < ?
+           and collection = (select pk from collection where name = ?)
+           order by id limit 3""",
+        bounds,
+    ).fetchall()
 
 
 def count(store: Store) -> int:

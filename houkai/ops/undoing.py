@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -20,6 +21,10 @@ from houkai.storage.rows import Image
 
 Pair = tuple[str, str, Image | None, Image | None]
 _STANDING: Final = "o.undone_by is null and o.op not in ('undo', 'redo')"
+_WITHIN: Final = """o.undone_by is null and o.at >= :since and o.seq <= :last
+  and not exists (select 1 from operation u where u.seq = o.undoes and u.at >= :since
+    and (:actor is null or u.actor = :actor))"""
+"""Standing since a moment, but for undos of something that is itself to be undone."""
 
 
 def undo(store: Store, operation: JournalEntry | str | int) -> JournalEntry:
@@ -50,6 +55,34 @@ def undo_last(
 
     seq = store.write("undo", work)
     return None if seq is None else _entry(store, seq)
+
+
+def undo_since(
+    store: Store,
+    since: params.DoneSince,
+    memory_id: params.MemoryId | None = None,
+    actor: params.Actor = None,
+) -> list[JournalEntry]:
+    """Undo every operation made at or after a moment, of a memory or an actor when given.
+
+    Newest first, each in its own transaction; a redo of any of them brings all back at once.
+    Undos made since that moment are taken back too. Return the entries of the undos.
+    Raises InputError, Diverged.
+    """
+    given = {"since": since, "memory_id": memory_id, "actor": actor}
+    values = clean(undo_since, given, at=store.now())
+    with store.read() as connection:
+        last = connection.execute("select coalesce(max(seq), 0) from operation").get
+    window = {"since": values.pop("since"), "last": last}
+    batch, done = str(uuid.uuid4()), list[JournalEntry]()
+
+    def work(tx: Tx) -> int | None:
+        seq = _newest(store, tx.connection, _WITHIN, **values, **window)
+        return None if seq is None else _undo_operation(tx, seq)
+
+    while (seq := store.write("undo", work, batch=batch)) is not None:
+        done.append(_entry(store, seq))
+    return done
 
 
 def redo(store: Store, operation: JournalEntry | str | int | None = None) -> JournalEntry | None:
@@ -86,6 +119,7 @@ def _newest(
     which: str,
     memory_id: str | None = None,
     actor: str | None = None,
+    **window: float,
 ) -> int | None:
     """Return the newest operation that meets a condition, of a memory or an actor if given."""
     parts = [which, "(o.collection is null or o.collection = :collection)"]
@@ -97,7 +131,7 @@ def _newest(
         f"""select o.seq from operation o where {" and ".join(parts)}
             and exists (select 1 from change c where c.operation = o.seq)
             order by o.seq desc limit 1""",
-        {"collection": store.collection, "actor": actor, "id": memory_id},
+        {"collection": store.collection, "actor": actor, "id": memory_id, **window},
     ).get
     return seq
 

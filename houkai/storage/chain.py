@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import apsw
 
+from houkai.storage import fulltext
 from houkai.storage.journal import GENESIS, chain, image_digest
 
 
@@ -84,6 +85,11 @@ def prune(connection: apsw.Connection, cut: int) -> dict[str, Any]:
     with the last text that needs them.
     """
     at, hash = connection.execute("select at, hash from operation where seq = ?", (cut,)).get
+    rows: list[tuple[Any, ...]] = connection.execute(
+        "select pk from past where until <= ?", (cut,)
+    ).fetchall()
+    for (pk,) in rows:
+        fulltext.remove(connection, "past_fts", pk)
     connection.execute("delete from past where until <= ?", (cut,))
     connection.execute("delete from change where until <= ?1", (cut,))
     images = connection.changes()

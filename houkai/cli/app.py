@@ -1,0 +1,221 @@
+"""The `houkai` program: its commands by section, and how it ends.
+
+Only the module of the command that was asked for is imported and built. Building all of them
+costs more than most commands take, so their sentences stand here; a test holds them equal to
+the docstrings they are taken from.
+"""
+
+from __future__ import annotations
+
+import copy
+import os
+import sys
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Annotated, Any, Final
+
+import typer
+from typer.core import TyperGroup
+
+from houkai.cli import parsing
+from houkai.cli.place import Place
+from houkai.errors import HoukaiError, NotFound
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A command or group of commands: its name, its module in this package, what it does."""
+
+    name: str
+    module: str
+    sentence: str
+
+
+SECTIONS: Final[dict[str, tuple[Entry, ...]]] = {
+    "Write": (
+        Entry("remember", "remember", "Store a memory and print its id."),
+        Entry("edit", "edit", "Change fields of a memory, with flags or in your editor."),
+        Entry("tag", "edit", "Add tags to a memory, or take them off."),
+        Entry("bump", "edit", "Raise or lower the importance of a memory."),
+        Entry("forget", "forget", "Delete memories with their links; undo brings them back."),
+        Entry("nuke", "forget", "Delete every memory of the collection; undo brings them back."),
+    ),
+    "Find": (
+        Entry("recall", "recall", "Find the memories that answer a query, best first."),
+        Entry("list", "listing", "List memories, the newest first."),
+        Entry("show", "listing", "Show everything about one memory."),
+    ),
+    "Look back": (
+        Entry("history", "history", "Show every change of one memory, forgotten or not."),
+        Entry("journal", "journal", "Look at the record of every change."),
+        Entry("undo", "undo", "Undo the last operation, a named one, or all since a moment."),
+        Entry("redo", "undo", "Bring back what an undo took away."),
+    ),
+    "Look after": (
+        Entry("stats", "health", "Count what the store holds."),
+        Entry("doctor", "health", "Check the file, its indexes and the model."),
+        Entry("version", "health", "Show the versions of houkai and of what it stands on."),
+    ),
+    "Connect": (Entry("mcp", "doors", "Serve the store to an agent over MCP."),),
+    "Get to know it": (Entry("demo", "demo", "Tour a temporary file; yours is not touched."),),
+}
+ENTRIES: Final = {entry.name: entry for group in SECTIONS.values() for entry in group}
+
+NOT_THERE: Final = 3
+FAILED: Final = 1
+INTERRUPTED: Final = 130
+
+
+class Commands(TyperGroup):
+    """The commands, each built when it is asked for."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.commands = dict.fromkeys(ENTRIES)  # type: ignore[assignment]
+
+    def list_commands(self, _ctx: Any) -> list[str]:
+        """Name every command."""
+        return list(ENTRIES)
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse what stands before the command."""
+        parsing.lighten([self], ctx)
+        return super().parse_args(ctx, args)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Build a command."""
+        if cmd_name not in ENTRIES:
+            return None
+        command = typer.main.get_command(_part(ENTRIES[cmd_name]))
+        parsing.lighten([command], ctx)
+        _accept_place(command, [p for p in self.params if p.name in ("db", "collection")])
+        return command
+
+    def format_commands(self, _ctx: Any, formatter: Any) -> None:
+        """Write the commands by section."""
+        for section, entries in SECTIONS.items():
+            with formatter.section(section):
+                formatter.write_dl([(f"{entry.name:<8}", entry.sentence) for entry in entries])
+
+
+def _part(entry: Entry) -> typer.Typer:
+    """Return the Typer application of one command, or of the group that a module is."""
+    home: typer.Typer = import_module(f"houkai.cli.{entry.module}").app
+    if home.info.name == entry.name:
+        return home
+    alone = typer.Typer(rich_markup_mode=None, add_completion=False)
+    alone.registered_commands += [
+        info for info in home.registered_commands if info.name == entry.name
+    ]
+    return alone
+
+
+def _accept_place(command: Any, places: list[Any]) -> None:
+    """Let --db and --collection also stand after the command, where people type them."""
+    for child in getattr(command, "commands", {}).values():
+        _accept_place(child, places)
+    if hasattr(command, "commands"):
+        return
+    taken = {flag for parameter in command.params for flag in parameter.opts}
+    for place in places:
+        if taken.isdisjoint(place.opts):
+            late = copy.copy(place)
+            late.expose_value, late.hidden, late.callback = False, True, _place_late
+            command.params.append(late)
+
+
+def _place_late(ctx: Any, parameter: Any, value: str | None) -> None:
+    if value is not None:
+        setattr(ctx.obj, parameter.name, value)
+
+
+app = typer.Typer(
+    cls=Commands,
+    add_completion=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["--help", "-h"], "max_content_width": 100},
+    subcommand_metavar="COMMAND ...",
+    no_args_is_help=True,
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from houkai import __version__
+
+        print(f"houkai {__version__}")
+        raise typer.Exit
+
+
+Db = Annotated[
+    str | None,
+    typer.Option(
+        "--db",
+        "-S",
+        metavar="PATH",
+        help="The memory file; else HOUKAI_DB, the config file, ~/.houkai/memory.db.",
+    ),
+]
+Collection = Annotated[
+    str | None,
+    typer.Option(
+        "--collection",
+        "-C",
+        metavar="NAME",
+        help='The collection; else HOUKAI_COLLECTION, the config file, "default".',
+    ),
+]
+Version = Annotated[
+    bool,
+    typer.Option("--version", "-V", callback=_version, is_eager=True, help="Show the version."),
+]
+
+
+@app.callback()
+def root(
+    ctx: typer.Context,
+    db: Db = None,
+    collection: Collection = None,
+    version: Version = False,  # noqa: ARG001 - its callback does the work
+) -> None:
+    """Keep what an agent learns in one file: remember it, recall it by meaning, undo anything."""
+    ctx.obj = Place(db, collection)
+
+
+def main() -> None:
+    """Run the command line and end the process with its code."""
+    _prepare_streams()
+    try:
+        code = _run()
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # The reader went away, which is its right; Python must not complain of it at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = FAILED
+    sys.exit(code)
+
+
+def _run() -> int:
+    try:
+        typer.main.get_command(app).main(prog_name="houkai")
+    except HoukaiError as error:
+        _complain(error)
+        return NOT_THERE if isinstance(error, NotFound) else FAILED
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else int(end.code is not None)
+    return 0
+
+
+def _prepare_streams() -> None:
+    """Print every sign on any console: one that it cannot show is written out."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _complain(error: HoukaiError) -> None:
+    from houkai import render  # only needed when something went wrong
+
+    print(f"Error: {render.one_line(error.line())}", file=sys.stderr)

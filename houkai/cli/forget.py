@@ -1,0 +1,40 @@
+"""`forget` and `nuke`: take memories out, after a question; undo brings them back."""
+
+from __future__ import annotations
+
+import typer
+
+from houkai import render
+from houkai.cli import options, session
+from houkai.errors import NotFound
+
+app = typer.Typer()
+
+
+@app.command("forget")
+def forget(ctx: typer.Context, ids: options.Ids, yes: options.Yes = False) -> None:
+    """Delete memories with their links; undo brings them back."""
+    with session.opened(ctx) as store:
+        found = [store.get(whole) for whole in dict.fromkeys(map(store.find_id, ids))]
+        memories = [memory for memory in found if memory is not None]
+        lines = [f"{render.short(m.id)} {render.excerpt(m.text, 80)}" for m in memories]
+        what = "this memory" if len(lines) == 1 else f"these {len(lines)} memories"
+        session.confirm(f"Forget {what}?", yes=yes, about=lines)
+        for memory, line in zip(memories, lines, strict=True):
+            if not store.forget(memory.id):
+                raise NotFound(f"{memory.id} was forgotten by somebody else meanwhile.")
+            session.say(f"Forgot {line}")
+
+
+@app.command("nuke")
+def nuke(ctx: typer.Context, yes: options.Yes = False) -> None:
+    """Delete every memory of the collection; undo brings them back."""
+    with session.opened(ctx) as store:
+        number = store.count()
+        if not number:
+            session.say(f"The collection {store.collection} is empty.")
+            return
+        session.confirm(
+            f"Forget all {number} memories of the collection {store.collection!r}?", yes=yes
+        )
+        session.say(f"Forgot {store.nuke()} memories. To bring them back: houkai undo")

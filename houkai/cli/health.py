@@ -1,0 +1,63 @@
+"""`stats`, `doctor` and `version`: how the store is doing."""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+
+from houkai import render, settings
+from houkai.cli import options, session
+from houkai.cli.place import Place
+
+app = typer.Typer()
+
+
+@app.command("stats")
+def stats(ctx: typer.Context, as_json: options.AsJson = False) -> None:
+    """Count what the store holds."""
+    with session.opened(ctx) as store:
+        found = store.stats()
+    if as_json:
+        print(render.json_text(found, ascii_only=not render.is_utf8(sys.stdout)))
+        return
+    by_type = found.pop("by_type")
+    kinds = ", ".join(f"{number} {name}" for name, number in sorted(by_type.items()))
+    found["count"] = f"{found['count']} memories" + (f" ({kinds})" if kinds else "")
+    found["bytes"] = render.size(found["bytes"])
+    names = {"count": "memories", "bytes": "size", "path": "file", "unembedded": "no vector"}
+    session.say(
+        render.pairs({names.get(k, k): "none" if v is None else str(v) for k, v in found.items()})
+    )
+
+
+@app.command("doctor")
+def doctor(ctx: typer.Context, as_json: options.AsJson = False) -> None:
+    """Check the file, its indexes and the model.
+
+    Ends with code 1 when something is wrong.
+    """
+    from houkai.ops import health
+
+    place = ctx.ensure_object(Place)
+    checks = health.doctor(settings.load(place.db, place.collection))
+    well = all(check.ok for check in checks)
+    if as_json:
+        told = {"ok": well, "checks": [check.to_dict() for check in checks]}
+        print(render.json_text(told, ascii_only=not render.is_utf8(sys.stdout)))
+    else:
+        width = max(len(check.name) for check in checks)
+        for check in checks:
+            mark = "ok  " if check.ok else "FAIL"
+            line = f"{mark}  {check.name:<{width}}  {check.found}"
+            session.say(f"{line}  {check.hint}" if check.hint else line)
+    if not well:
+        raise typer.Exit(1)
+
+
+@app.command("version")
+def version() -> None:
+    """Show the versions of houkai and of what it stands on."""
+    from houkai.ops import health
+
+    session.say(render.pairs(health.versions()))

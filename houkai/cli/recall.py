@@ -1,0 +1,85 @@
+"""`recall`: search by meaning and by words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import fields
+from typing import Annotated, Any
+
+import typer
+
+from houkai import options as groups
+from houkai import params
+from houkai.cli import options, session
+from houkai.errors import InputError
+from houkai.model import ExpandSpec, HybridWeights
+
+app = typer.Typer()
+
+Weights = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--weight",
+        "-w",
+        metavar="NAME=X",
+        show_default=False,
+        help="A weight of the weighted and rrf fusions, such as recency=0.3; may be repeated.",
+    ),
+]
+Expand = Annotated[
+    int | None,
+    typer.Option(
+        "--expand",
+        "-x",
+        metavar="DEPTH",
+        show_default=False,
+        help="Also show memories linked to the hits, up to so many links away.",
+    ),
+]
+
+
+class RecallOptions(groups.CoreFilter, groups.RecallOptions, total=False):
+    """What `recall` takes beside the query."""
+
+    k: params.K
+    touch: params.Touch
+    explain: params.Explain
+
+
+@app.command("recall")
+@options.takes(RecallOptions, leave=("weights", "expand"))
+def recall(
+    ctx: typer.Context,
+    query: options.Query,
+    weight: Weights = None,
+    expand: Expand = None,
+    format: options.Output = "auto",
+    **more: Any,
+) -> None:
+    """Find the memories that answer a query, best first."""
+    given = options.given(more)
+    if weight:
+        given["weights"] = weights(weight)
+    if expand is not None:
+        given["expand"] = ExpandSpec(depth=expand)
+    with session.opened(ctx) as store:
+        hits = store.recall(query, **given)
+    extra: list[dict[str, Any]] = [
+        {"score": hit.score, **({"explain": hit[2]} if len(hit) > 2 else {})} for hit in hits
+    ]
+    session.show_memories([hit.memory for hit in hits], format, extra)
+
+
+def weights(pairs: Sequence[str]) -> HybridWeights:
+    """Return the weights written as NAME=X. Raises InputError."""
+    known = {field.name: field.type for field in fields(HybridWeights)}
+    values: dict[str, Any] = {}
+    for pair in pairs:
+        name, _, value = pair.partition("=")
+        if name not in known:
+            raise InputError(f"--weight knows {', '.join(known)}, not {name!r}.")
+        try:
+            values[name] = value if known[name] == "str" else float(value)
+        except ValueError:
+            raise InputError(f"--weight {name} needs a number, got {value!r}.") from None
+    return HybridWeights(**values)

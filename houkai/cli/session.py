@@ -1,0 +1,104 @@
+"""What every command shares: the store it works on, ids, questions, and what it prints."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from houkai import notes, render
+from houkai.cli.place import Place
+from houkai.errors import InputError
+
+if TYPE_CHECKING:
+    from houkai.model import JournalEntry, Memory
+    from houkai.store import MemoryStore
+
+ACTOR = "cli"
+
+
+@contextmanager
+def opened(ctx: typer.Context) -> Iterator[MemoryStore]:
+    """Open the store that the flags, the environment or the config file name."""
+    from houkai.store import MemoryStore
+
+    place = ctx.ensure_object(Place)
+    with notes.listening() as heard:
+        try:
+            with MemoryStore(place.db, place.collection, actor=ACTOR) as store:
+                yield store
+        finally:
+            for sentence in heard:
+                note(sentence)
+
+
+def say(text: str) -> None:
+    """Print text for people."""
+    print(render.printable(text))
+
+
+def note(text: str) -> None:
+    """Print one line beside the result, where it spoils no pipe."""
+    print(f"Note: {render.one_line(text)}", file=sys.stderr)
+
+
+def show_memories(
+    memories: Sequence[Memory], format: render.Format, extra: Sequence[dict[str, Any]] = ()
+) -> None:
+    """Print memories, each with the extra keys that go with it."""
+    beside = extra or [{}] * len(memories)
+    records = [{**memory.to_dict(), **more} for memory, more in zip(memories, beside, strict=True)]
+    if not records:
+        print("No memories found.", file=sys.stderr)
+        if render.resolve(format, sys.stdout) == "rich":
+            return
+    render.write(records, render.memory_view(records), format, sys.stdout)
+
+
+def show_memory(memory: Memory, format: render.Format, text: str) -> None:
+    """Print one memory: as `text` for people, else as a record."""
+    record = memory.to_dict()
+    if format == "auto":
+        say(text)
+    elif format == "json":
+        print(render.json_text(record, ascii_only=not render.is_utf8(sys.stdout)))
+    else:
+        render.write([record], render.memory_view([record]), format, sys.stdout)
+
+
+def show_entries(entries: Sequence[JournalEntry], format: render.Format) -> None:
+    """Print journal entries, a line each."""
+    if not entries:
+        print("The journal has nothing of that kind.", file=sys.stderr)
+        if render.resolve(format, sys.stdout) == "rich":
+            return
+    render.write([render.entry_record(e) for e in entries], render.JOURNAL, format, sys.stdout)
+
+
+def show_changes(entries: Sequence[JournalEntry], format: render.Format) -> None:
+    """Print journal entries with the fields that each changed."""
+    if format != "auto":
+        show_entries(entries, format)
+        return
+    for entry in entries:
+        for line in render.entry_lines(entry):
+            say(line)
+
+
+def confirm(question: str, *, yes: bool, about: Sequence[str] = ()) -> None:
+    """Ask before something is taken away; without a terminal only `--yes` goes ahead."""
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise InputError(
+            f"{question} There is no terminal to answer on, so nothing was done.",
+            hint="Add --yes to go ahead.",
+        )
+    for line in about:
+        print(render.printable(line), file=sys.stderr)
+    if not typer.confirm(render.printable(question), err=True):
+        print("Nothing was done.", file=sys.stderr)
+        raise typer.Exit(1)
