@@ -67,6 +67,7 @@ class RecallOptions(MoreFilter, RankingOptions, total=False):
     """The named options of a recall."""
 
     as_of: params.RecallAsOf
+    now: params.AskedAt
 
 
 class PackOptions(CoreFilter, RecallOptions, BudgetOptions, total=False):

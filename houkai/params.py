@@ -231,6 +231,11 @@ DoneSince = Annotated[
     Doc('Everything done at or after this: epoch, ISO, or "7d" ago.'),
     AsMoment(zero="moment"),
 ]
+AskedAt = Annotated[
+    Moment | None,
+    Doc("When the question is asked, for expiry, validity and words such as yesterday."),
+    AsMoment(),
+]
 RecallAsOf = Annotated[
     Moment | None,
     Doc("Transaction time: rank what the store knew at this moment, as it was then."),

@@ -48,19 +48,14 @@ def words_of(text: str) -> list[str]:
     return _WORD.findall(fold(text))
 
 
-def raw_words(text: str) -> list[str]:
-    """Return the words of a text with their case, compatibility forms removed."""
-    return _WORD.findall(unicodedata.normalize("NFKC", text))
+def has_spaceless(word: str) -> bool:
+    """Say whether a word holds signs of a script that writes no spaces."""
+    return not word.isascii() and _RUN.search(word) is not None
 
 
-def script_pieces(word: str) -> list[str]:
-    """Split a word where a script without spaces begins or ends."""
-    return [word] if word.isascii() else _MIXED.findall(word)
-
-
-def is_spaceless(piece: str) -> bool:
-    """Say whether a piece is of a script that writes no spaces."""
-    return not piece.isascii() and _RUN.fullmatch(piece) is not None
+def spaceless_runs(text: str) -> list[str]:
+    """Return the runs of a text in scripts that write no spaces."""
+    return [] if text.isascii() else _RUN.findall(text)
 
 
 def bigrams(run: str) -> Iterator[str]:
@@ -81,11 +76,6 @@ def camel_parts(word: str) -> list[str]:
 def joined(name: str) -> str:
     """Return a snake_case, kebab-case or dotted name without its separators, folded."""
     return "".join(_WORD.findall(fold(name)))
-
-
-def names_in(text: str) -> list[str]:
-    """Return what looks like an identifier, path, version or hash: parts tied by separators."""
-    return _JOINED.findall(text)
 
 
 def index_words(text: str) -> str | None:

@@ -156,6 +156,8 @@ create virtual table memory_fts using fts5(
   tokenize = 'porter unicode61 remove_diacritics 2'
 );
 
+create virtual table memory_vocab using fts5vocab(memory_fts, row);
+
 create trigger memory_ai after insert on memory begin
   insert into memory_fts(rowid, text, words, names, dates, scope)
   values (new.pk, new.text, new.words, new.names, new.dates, 'scope' || new.collection);

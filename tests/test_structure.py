@@ -242,7 +242,10 @@ def test_parameter_groups_are_the_filters_and_rankings() -> None:
     ranking = set(get_type_hints(options.RankingOptions))
     assert ranking == {field.name for field in dataclasses.fields(Ranking)}
     core = set(get_type_hints(options.CoreFilter))
-    assert set(get_type_hints(options.RecallOptions)) == ranking | (filters - core) | {"as_of"}
+    assert set(get_type_hints(options.RecallOptions)) == ranking | (filters - core) | {
+        "as_of",
+        "now",
+    }
 
 
 def test_every_test_says_what_would_break() -> None:

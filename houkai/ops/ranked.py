@@ -17,7 +17,7 @@ from houkai.model import ExpandSpec, Memory
 from houkai.notes import note
 from houkai.ops.history import as_known, known_by
 from houkai.ops.meaning import mismatch
-from houkai.search import dense, expansion, lexical, past, pool, proximity, ranking, select
+from houkai.search import blend, dense, expansion, lexical, past, pool, proximity, ranking, select
 from houkai.search.pool import Pool
 from houkai.search.query import Query
 from houkai.search.ranking import Ranking, Scored
@@ -114,7 +114,8 @@ def _gather(
     if how.mode == "hybrid":
         lexicon = past.worded if where.known_by is not None else lexical.search
         worded = lexicon(connection, asked, where, max(enough, lexical.DEPTH))
-    found = pool.gather(connection, near, worded, vector, partial(past.windows, connection, held))
+    windows = partial(past.windows, connection, held)
+    found = pool.gather(connection, asked, near, worded, vector, windows)
     return found if how.min_cosine is None else found.keep(found.cosine >= how.min_cosine)
 
 
@@ -127,7 +128,12 @@ def _score(
     where: Filter,
 ) -> Scored:
     weights = how.weights or store.settings.hybrid_weights
-    scored = ranking.score(found, how, weights, asked.dense_share, where.now)
+
+    def blended() -> blend.Parts:
+        lexicon = past.wording if where.known_by is not None else lexical.wording
+        return blend.blend(asked, found, lexicon(connection, asked, found.pk, where))
+
+    scored = ranking.score(found, how, weights, where.now, blended)
     if how.mode != "hybrid" or weights.graph <= 0:
         return scored
     links = expansion.links_within(connection, found.pk.tolist())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Unpack
 
 from houkai import options, params
@@ -51,7 +52,8 @@ def find(store: Store, values: dict[str, Any], reranker: Reranker | None = None)
     from houkai.search import query as queries
     from houkai.search.ranking import Ranking, checked
 
-    asked, k = queries.understand(values.pop("query")), values.pop("k")
+    now = values.pop("now", None) or store.now()
+    asked, k = queries.understand(values.pop("query"), now), values.pop("k")
     as_of = values.pop("as_of", None)
     names = [name for name in Ranking.__dataclass_fields__ if name in values]
     how = checked(Ranking(**{name: values.pop(name) for name in names}))
@@ -59,7 +61,7 @@ def find(store: Store, values: dict[str, Any], reranker: Reranker | None = None)
         store,
         asked,
         k,
-        store.where(**values),
+        replace(store.where(**values), now=now),
         how,
         as_of=as_of,
         reranker=reranker or store.settings.reranker,

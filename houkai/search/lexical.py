@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any, Final
 
 import apsw
+import numpy as np
 
-from houkai.search.query import Query
+from houkai.search import bm25
+from houkai.search.blend import Wording, idf
+from houkai.search.query import Query, Term, one_term
+from houkai.search.sketches import Ints
 from houkai.storage.eligible import ANY_COLLECTION, Filter, condition
 from houkai.storage.rows import collection_pk
 
 DEPTH: Final = 400
 """Memories taken from the channel; further down BM25 tells nothing apart."""
-COLUMN_WEIGHTS: Final = (1.0, 1.0, 1.0, 0.2, 0.0)
+COLUMN_WEIGHTS: Final = (1.0, 1.0, 1.0, 1.0, 0.0)
 """Weights of text, words, names, dates, scope in BM25."""
 _WEIGHTS: Final = ", ".join(map(str, COLUMN_WEIGHTS))
 
@@ -47,6 +52,45 @@ def _best(
         {**values, "match": match, "limit": limit, "reach": reach},
     ).fetchall()
     return rows, reach >= 0
+
+
+def wording(connection: apsw.Connection, query: Query, pks: Ints, where: Filter) -> Wording:
+    """Return which terms each candidate holds, and the weight of each term in the whole index."""
+    scope = _scope(connection, where)
+    documents = connection.execute("select count(*) from memory").get
+    tokenize = bm25.tokenizer(connection)
+    frequency = np.array([_frequency(connection, term, tokenize) for term in query.terms])
+    present = np.zeros((len(pks), len(query.terms)), bool)
+    for column, term in enumerate(query.terms):
+        if len(pks) and frequency[column]:
+            hits = _holding(connection, one_term(term, scope), pks)
+            present[np.searchsorted(pks, hits), column] = True
+    return Wording(present, idf(documents, frequency.astype(np.float64)))
+
+
+def _frequency(connection: apsw.Connection, term: Term, tokenize: bm25.Tokenize) -> int:
+    """Return how many memories of the file hold a term, from the index's own vocabulary."""
+    tokens = tokenize(term.text)
+    if len(tokens) == 1 and not term.prefix:
+        number: int | None = connection.execute(
+            "select doc from memory_vocab where term = ?", tokens
+        ).get
+        return number or 0
+    return int(
+        connection.execute(
+            "select count(*) from memory_fts where memory_fts match ?", (one_term(term),)
+        ).get
+    )
+
+
+def _holding(connection: apsw.Connection, match: str, pks: Ints) -> Ints:
+    """Return which candidates a term finds; the plus keeps FTS5 from searching once a rowid."""
+    hits: str = connection.execute(
+        """select json_group_array(f.rowid) from memory_fts f
+           where memory_fts match ?2 and +f.rowid in (select value from carray(?1))""",
+        (apsw.carray(pks), match),
+    ).get
+    return np.array(json.loads(hits), np.int64)
 
 
 def _scope(connection: apsw.Connection, where: Filter) -> int | None:

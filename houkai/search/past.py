@@ -13,8 +13,9 @@ import apsw
 import numpy as np
 
 from houkai.search import bm25, dense, lexical
+from houkai.search.blend import Wording, idf
 from houkai.search.dense import Near
-from houkai.search.query import Query
+from houkai.search.query import Query, one_term
 from houkai.search.sketches import Ints, Sketches, Vector, Windows, as_windows
 from houkai.storage import vectors
 from houkai.storage.eligible import Filter, condition
@@ -74,9 +75,10 @@ def worded(
     found = list(lexical.search(connection, query, where, limit))
     replaced = _replaced(connection, query, where, limit)
     tokenize = bm25.tokenizer(connection)
-    phrases = [bm25.phrase(term, tokenize) for term in query.terms]
+    phrases = [bm25.phrase(term.phrase, tokenize) for term in query.terms]
     documents = _documents(connection, found, replaced)
-    statistics = _statistics(connection, query, where)
+    total, holding = _frequencies(connection, query, where)
+    statistics = [bm25.idf(total, number) for number in holding]
     average = bm25.average_length(connection)
     scores = {
         pk: bm25.score(
@@ -89,6 +91,19 @@ def worded(
         for pk, columns in documents.items()
     }
     return {pk: value for pk, value in scores.items() if value > 0}
+
+
+def wording(connection: apsw.Connection, query: Query, pks: Ints, where: Filter) -> Wording:
+    """Return which terms each candidate held then, and each term's weight at that moment."""
+    tokenize = bm25.tokenizer(connection)
+    phrases = [bm25.phrase(term.phrase, tokenize) for term in query.terms]
+    documents = _documents(connection, pks[pks > 0].tolist(), (-pks[pks < 0]).tolist())
+    present = np.zeros((len(pks), len(phrases)), bool)
+    for row, pk in enumerate(pks.tolist()):
+        columns = [tokenize(column or "") for column in documents[pk][:-1]]
+        present[row] = [any(bm25.occurrences(c, p) for c in columns) for p in phrases]
+    total, holding = _frequencies(connection, query, where)
+    return Wording(present, idf(total, np.array(holding, np.float64)))
 
 
 def _replaced(connection: apsw.Connection, query: Query, where: Filter, limit: int) -> list[int]:
@@ -116,26 +131,24 @@ def _documents(
     return found
 
 
-def _statistics(connection: apsw.Connection, query: Query, where: Filter) -> list[float]:
-    """Return each term's inverse document frequency among all that was known then."""
+def _frequencies(connection: apsw.Connection, query: Query, where: Filter) -> tuple[int, list[int]]:
+    """Return how many memories were known then, and how many of them held each term."""
     known = {"known": where.known_by}
     live, replaced = "m.operation <= :known", "m.operation <= :known and m.until > :known"
-    total = connection.execute(
+    total: int = connection.execute(
         f"""select (select count(*) from memory m where {live})
               + (select count(*) from past m where {replaced})""",
         known,
     ).get
-    return [
-        bm25.idf(
-            total,
-            connection.execute(
-                f"""select
+    holding = [
+        connection.execute(
+            f"""select
                   (select count(*) from memory_fts f join memory m on m.pk = f.rowid
                    where memory_fts match :term and {live})
                 + (select count(*) from past_fts f join past m on m.pk = f.rowid
                    where past_fts match :term and {replaced})""",
-                {**known, "term": Query(query.text, (term,)).match(None)},
-            ).get,
-        )
+            {**known, "term": one_term(term)},
+        ).get
         for term in query.terms
     ]
+    return total, holding

@@ -1,7 +1,8 @@
-"""Understand a query: the words to look up, as an FTS5 expression that no text can break."""
+"""Understand a question: the words to look up, the script it is in, the time it names."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
@@ -10,57 +11,89 @@ from typing import Final
 from houkai import text
 from houkai.limits import QUERY_TERMS
 from houkai.search.stopwords import STOP_WORDS
+from houkai.search.when import Window, time_window
 
 _COLUMNS: Final = "{text words names dates}"
+_MAY_IS_MONTH: Final = re.compile(
+    r"\b(?:in|during|of|since|last|this|by|early|late|until|before|after) may\b|\bmay \d|\d may\b"
+)
+_LATIN_END: Final = "\u024f"
+
+
+@dataclass(frozen=True)
+class Term:
+    """One word to look for; a prefix matches every word that begins with it."""
+
+    text: str
+    prefix: bool = False
+
+    @property
+    def phrase(self) -> str:
+        """Return the term as an FTS5 string, which no text can break."""
+        return f'"{self.text}"*' if self.prefix else f'"{self.text}"'
 
 
 @dataclass(frozen=True)
 class Query:
-    """What was asked, and the distinct words to look up for it."""
+    """What a question asks for, apart from its vector."""
 
     text: str
-    terms: tuple[str, ...]
-    dense_share: float = 0.65
-    """How much of the blend meaning gets: little where the model cannot read the script."""
+    terms: tuple[Term, ...]
+    words: frozenset[str] = frozenset()
+    foreign: float = 0.0
+    """Share of its letters that an English model cannot read."""
+    window: Window | None = None
 
     def match(self, scope: int | None) -> str | None:
-        """Return the FTS5 expression, within one collection if given; None without words."""
+        """Return the FTS5 expression that any term satisfies, within one collection if given."""
         if not self.terms:
             return None
-        words = f"{_COLUMNS} : ({' OR '.join(self.terms)})"
+        words = f"{_COLUMNS} : ({' OR '.join(term.phrase for term in self.terms)})"
         return words if scope is None else f"scope : scope{scope} AND {words}"
 
 
-def understand(query: str) -> Query:
-    """Return the words of a query, without stop words when others remain."""
-    found = list(dict.fromkeys(_terms(query)))
-    content = [term for term in found if term.strip('"*') not in STOP_WORDS]
-    return Query(query, tuple((content or found)[:QUERY_TERMS]), 0.65 - 0.45 * _foreign(query))
+def one_term(term: Term, scope: int | None = None) -> str:
+    """Return the FTS5 expression that finds a single term."""
+    words = f"{_COLUMNS} : {term.phrase}"
+    return words if scope is None else f"scope : scope{scope} AND {words}"
 
 
-def _foreign(query: str) -> float:
-    letters = [sign for sign in query if sign.isalnum()]
-    return sum(text.is_spaceless(sign) for sign in letters) / max(1, len(letters))
+def understand(question: str, now: float | None = None) -> Query:
+    """Read a question; stop words count only when there are no others."""
+    folded = text.fold(question)
+    words = text.words_of(question)
+    plain = [word for word in words if not text.has_spaceless(word)]
+    stop = STOP_WORDS - {"may"} if _MAY_IS_MONTH.search(folded) else STOP_WORDS
+    kept = [word for word in plain if word not in stop] or plain
+    terms = dict.fromkeys(Term(word) for word in kept)
+    terms |= dict.fromkeys(_pairs(folded))
+    terms |= dict.fromkeys(_further(question, set(plain)))
+    return Query(
+        question,
+        tuple(terms)[:QUERY_TERMS],
+        frozenset(words),
+        foreign_share(folded),
+        time_window(folded, now),
+    )
 
 
-def _terms(query: str) -> Iterator[str]:
-    """Yield quoted words, names as phrases, parts of names, and bigrams of spaceless scripts."""
-    for word in text.words_of(query):
-        yield from _pieces(word)
-    for name in text.names_in(query):
-        parts = text.words_of(name)
-        if 1 < len(parts) <= 8:
-            yield f'"{" ".join(parts)}"'
-            yield f'"{text.joined(name)}"'
-    for word in text.raw_words(query):
-        yield from (f'"{part}"' for part in text.camel_parts(word))
-
-
-def _pieces(word: str) -> Iterator[str]:
-    for piece in text.script_pieces(word):
-        if not text.is_spaceless(piece):
-            yield f'"{piece}"'
-        elif len(piece) == 1:
-            yield f'"{piece}"*'
+def _pairs(folded: str) -> Iterator[Term]:
+    """Yield what to look up of scripts without spaces, as the index holds them."""
+    for run in text.spaceless_runs(folded):
+        if len(run) == 1:
+            yield Term(run, prefix=True)
         else:
-            yield from (f'"{left}{right}"' for left, right in pairwise(piece))
+            yield from (Term(left + right) for left, right in pairwise(run))
+
+
+def _further(question: str, known: set[str]) -> Iterator[Term]:
+    """Yield the parts and joined forms of names, as the index holds them."""
+    for word in (text.index_words(question) or "").split():
+        if word not in known and word not in STOP_WORDS and not text.has_spaceless(word):
+            yield Term(word)
+
+
+def foreign_share(folded: str) -> float:
+    """Return the share of letters outside the Latin script."""
+    letters = [sign for sign in folded if sign.isalpha()]
+    return sum(sign > _LATIN_END for sign in letters) / len(letters) if letters else 0.0

@@ -12,6 +12,7 @@ import numpy as np
 from houkai.errors import InputError, shown
 from houkai.model import ExpandSpec, HybridWeights
 from houkai.rules import clean
+from houkai.search.blend import Parts
 from houkai.search.pool import Floats, Pool
 from houkai.vocabulary import Fusion, RecallMode
 
@@ -94,12 +95,18 @@ def check_weights(weights: HybridWeights) -> HybridWeights:
     return weights
 
 
-def score(pool: Pool, rank: Ranking, weights: HybridWeights, dense: float, now: float) -> Scored:
-    """Score a pool as the ranking says; `dense` is the blend's share of meaning for this query."""
+def score(
+    pool: Pool,
+    rank: Ranking,
+    weights: HybridWeights,
+    now: float,
+    blended: Callable[[], Parts],
+) -> Scored:
+    """Score a pool as the ranking says; `blended` is asked only for the blend."""
     if rank.mode == "semantic":
         return semantic(pool, weights)
     by_fusion: dict[Fusion, Callable[[], Scored]] = {
-        "blend": lambda: blend(pool, dense),
+        "blend": lambda: told(blended()),
         "weighted": lambda: weighted(pool, weights, now),
         "rrf": lambda: rrf(pool, weights, now),
     }
@@ -112,15 +119,19 @@ def semantic(pool: Pool, weights: HybridWeights) -> Scored:
     return Scored(cosine + polarity, {"cosine": cosine, "polarity": polarity}, {"mode": "semantic"})
 
 
-def blend(pool: Pool, dense: float) -> Scored:
-    """Blend meaning and words, each spread over the pool; `dense` is meaning's share."""
-    near, worded = spread(_cosine(pool)), spread(pool.bm25)
-    if not pool.bm25.any():
-        dense = 1.0
+def told(parts: Parts) -> Scored:
+    """Score by the blend, and name its parts."""
     return Scored(
-        dense * near + (1 - dense) * worded,
-        {"cosine": _cosine(pool), "lexical": worded},
-        {"mode": "hybrid", "fusion": "blend", "weights": {"cosine": dense, "lexical": 1 - dense}},
+        parts.total(),
+        {
+            name: getattr(parts, name)
+            for name in ("cosine", "lexical", "neighbour", "voice", "time")
+        },
+        {
+            "mode": "hybrid",
+            "fusion": "blend",
+            "weights": {"cosine": round(parts.dense, 4), "lexical": round(1 - parts.dense, 4)},
+        },
     )
 
 

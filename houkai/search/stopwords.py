@@ -6,14 +6,15 @@ from typing import Final
 
 STOP_WORDS: Final = frozenset(
     """
-    a about above after again against all also am an and any are aren as at be because been
-    before being below between both but by can cannot could couldn d did didn do does doesn
-    doing don down during each few for from further had hadn has hasn have haven having he her
-    here hers herself him himself his how i if in into is isn it its itself just let ll m may me
-    might more most my myself no nor not now of off on once only or other our ours ourselves out
-    over own re s same shall she should shouldn so some such t than that the their theirs them
-    themselves then there these they this those through to too under until up us ve very was
-    wasn we were weren what when where which while who whom whose why will with won would wouldn
-    you your yours yourself yourselves
+    a an the this that these those such one i me my mine myself we us our ours ourselves you your
+    yours yourself yourselves he him his himself she her hers herself it its itself they them
+    their theirs themselves who whom whose which what when where why how am is are was were be
+    been being do does did doing done don didn doesn have has had having haven hasn hadn isn aren
+    wasn weren can cannot could couldn will would wouldn shall should shouldn may might must
+    ought and or but if then else because as until while although though since unless whether
+    not no nor so than too very just also only of at by for with about against between into
+    through during before after above below to from up down in out on off over under again
+    further once here there all any both each few more most other some own same please tell let
+    get got s t m d ll re ve
     """.split()  # noqa: SIM905 - a paragraph reads better than a column of quotes
 )
