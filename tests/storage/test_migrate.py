@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
 import apsw
@@ -12,7 +11,7 @@ from houkai import ReadOnly, SchemaTooNew, StorageError
 from houkai.storage import connection as sqlite
 from houkai.storage import files, migrate
 from tests.conftest import Opener
-from tests.support import contents, dump, folder, run, sha256, start, texts
+from tests.support import contents, dump, folder, run, sha256, texts
 
 NEXT = migrate.head() + 1
 GOOD_STEP = "create table extra(a integer) strict; alter table memory add column mood text;"
@@ -151,38 +150,35 @@ def test_a_read_only_file_of_an_old_schema_says_so(
         open_store()
 
 
-RIVAL = """
-import sys
+RIVALS = """
+import os, sys
+import numpy
 from houkai import MemoryStore
 from houkai.storage import migrate
 from houkai.testing import HashingEmbedder
-import numpy
-step = sys.argv[3]
+path, rivals, step = sys.argv[1:]
 if step:
     steps = (*migrate.steps(), (migrate.head() + 1, step))
     migrate.steps = lambda: steps
-print("ready", flush=True)
-sys.stdin.readline()
-with MemoryStore(sys.argv[1], embedder=HashingEmbedder(64)) as store:
-    store.remember(sys.argv[2])
+waiting, go = os.pipe()
+children = []
+for n in range(int(rivals)):
+    child = os.fork()
+    if not child:
+        os.close(go)
+        os.read(waiting, 1)  # returns when the starter lets go of the other end
+        with MemoryStore(path, embedder=HashingEmbedder(64)) as store:
+            store.remember(f"rival {n}")
+        sys.exit(0)
+    children.append(child)
+os.close(go)
+print([os.waitpid(child, 0)[1] for child in children])
 """
 
 
 def race(path: Path, rivals: int, step: str) -> None:
     """Let processes open a file at the same moment, each adding one memory."""
-    processes = [
-        start(RIVAL, str(path), f"rival {n}", step, stdin=subprocess.PIPE) for n in range(rivals)
-    ]
-    for process in processes:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "ready\n", process.communicate()[1]
-    for process in processes:
-        assert process.stdin is not None
-        process.stdin.write("go\n")
-        process.stdin.flush()
-    for process in processes:
-        _, complaint = process.communicate(timeout=60)
-        assert process.returncode == 0, complaint
+    assert run(RIVALS, str(path), str(rivals), step).strip() == str([0] * rivals)
 
 
 @pytest.mark.parametrize("rivals", [2, 8])
