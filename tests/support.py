@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
 import os
 import subprocess
@@ -12,7 +13,7 @@ from typing import Any
 
 import apsw
 
-from houkai import Memory, MemoryStore
+from houkai import HoukaiError, Memory, MemoryStore
 
 ROOT = Path(__file__).parent.parent
 START = 1_700_000_000.0
@@ -84,6 +85,34 @@ def dump_of(store: MemoryStore) -> dict[str, list[tuple[Any, ...]]]:
 def sha256(path: Path) -> str:
     """Return the hash of a file's bytes."""
     return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def folder(path: Path) -> list[str]:
+    """Return the names of what lies beside a file, itself too."""
+    return sorted(entry.name for entry in path.parent.iterdir() if entry.name != "home")
+
+
+def is_one_sentence(error: HoukaiError) -> bool:
+    """Say whether an error is what a person can read: one line, no driver's jargon."""
+    message = str(error)
+    jargon = ("apsw", "Traceback", "sqlite3_")
+    return (
+        message.endswith(".")
+        and "\n" not in message
+        and len(message) < 300
+        and not any(word in message for word in jargon)
+    )
+
+
+def obey_permissions() -> None:
+    """Make permission bits bind this process, as they bind everybody but root on Linux."""
+    if os.geteuid() != 0:
+        return
+    version = ctypes.c_uint32 * 2
+    sets = ctypes.c_uint32 * 6  # effective, permitted and inheritable, twice: none of each
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.capset(version(0x20080522, 0), sets()) != 0:
+        raise OSError(ctypes.get_errno(), "capset")
 
 
 def environment(**more: str) -> dict[str, str]:

@@ -129,9 +129,9 @@ def state_at(store: Store, timestamp: params.AsOf) -> list[Memory]:
         known = [
             from_image(id, image, links.get(id, ()))
             for id, image in log.state(connection, seq, "memory")
-            if image["collection"] == store.collection
         ]
-    return sorted(known, key=lambda memory: memory.created_at)
+    mine = (memory for memory in known if memory.collection == store.collection)
+    return sorted(mine, key=lambda memory: memory.created_at)
 
 
 def get_at(store: Store, memory_id: params.MemoryId, timestamp: params.AsOf) -> Memory | None:

@@ -13,6 +13,7 @@ import apsw
 import numpy as np
 from numpy.typing import NDArray
 
+from houkai.errors import Corrupt
 from houkai.search.sketches import Ints, Sketches, Vector, Windows
 from houkai.storage.eligible import ANY_COLLECTION, Filter, condition
 from houkai.storage.rows import collection_pk
@@ -113,8 +114,10 @@ def read_vectors(connection: apsw.Connection, embeddings: Ints) -> NDArray[np.fl
         "select e.vector from carray(?) a cross join embedding e on e.pk = a.value",
         (apsw.carray(embeddings),),
     ).fetchall()
-    stored = np.frombuffer(b"".join([blob for (blob,) in rows]), "<f2").reshape(len(rows), -1)
-    return stored.astype(np.float32)
+    stored = np.frombuffer(b"".join([blob for (blob,) in rows]), "<f2")
+    if len(rows) < len(embeddings) or len(stored) % len(rows):
+        raise Corrupt("The stored vectors are damaged: some are missing or cut off.")
+    return stored.reshape(len(rows), -1).astype(np.float32)
 
 
 def best(near: Near, limit: int) -> Near:

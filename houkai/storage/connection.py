@@ -25,7 +25,6 @@ from houkai.errors import (
     StorageError,
 )
 
-APPLICATION_ID: Final = int.from_bytes(b"hkai", "big")
 BUSY_S: Final = 20.0
 READ_WRITE: Final = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE | apsw.SQLITE_OPEN_URI
 READ_ONLY: Final = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
@@ -115,6 +114,8 @@ def translated() -> Iterator[None]:
         yield
     except apsw.Error as error:
         raise translate(error) from error
+    except UnicodeDecodeError as error:
+        raise Corrupt("The memory file is damaged: it holds text that is none.") from error
 
 
 def translate(error: apsw.Error) -> HoukaiError:
@@ -133,6 +134,8 @@ def translate(error: apsw.Error) -> HoukaiError:
             return Full("The disk is full, so nothing was written.")
         case apsw.NotADBError():
             return Foreign("The file is not a SQLite database, so it is not a houkai memory file.")
+        case apsw.SQLError() if str(error).startswith("no such"):
+            return Corrupt(f"The memory file is damaged: its schema is not whole ({error}).")
         case apsw.CorruptError():
             return Corrupt(f"The memory file is damaged ({error}).")
         case apsw.CantOpenError():

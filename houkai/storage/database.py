@@ -72,12 +72,16 @@ class Database:
     def _settle(self) -> None:
         """Check what the file is and bring it to the present schema."""
         try:
+            keep_log = self.path is not None and files.has_log(self.path)
             first = self._connect()
             try:
                 with sqlite.translated():
+                    # Until the file is known to be ours, it and its log stay as they lie.
+                    first.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, keep_log)
+                    present = migrate.version(first, self.name)
+                    first.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, False)
                     if self._journal_mode == "delete" and not self.read_only:
                         self._set_journal_mode(first)
-                    present = migrate.version(first, self.name)
                     if present != migrate.head():
                         self._migrate(first)
             except BaseException:

@@ -11,6 +11,7 @@ from typing import Final
 
 from houkai.errors import Corrupt, Foreign, ReadOnly, StorageError
 
+APPLICATION_ID: Final = int.from_bytes(b"hkai", "big")
 _MAGIC: Final = b"SQLite format 3\x00"
 _HEADER: Final = 100
 
@@ -25,7 +26,7 @@ class Found(Enum):
 def inspect(path: Path) -> Found:
     """Say whether a path is free or holds a SQLite database.
 
-    Raises Foreign for any other file, Corrupt for a cut header. The file is only read.
+    Raises Foreign for any other file, Corrupt for one that is cut off. The file is only read.
     """
     try:
         status = path.stat()
@@ -51,7 +52,21 @@ def inspect(path: Path) -> Found:
         )
     if len(header) < _HEADER:
         raise Corrupt(f"{path} is cut off: {status.st_size} bytes are less than a header.")
+    _refuse_other(path, header, status.st_size)
     return Found.DATABASE
+
+
+def _refuse_other(path: Path, header: bytes, size: int) -> None:
+    """Refuse what SQLite's header gives away; the rest is told once the file is open."""
+    application = int.from_bytes(header[68:72], "big")
+    if application not in (0, APPLICATION_ID):  # 0 while all there is lies in the log
+        raise Foreign(
+            f"{path} is a database of another program.",
+            hint="It was left as it was; choose another path.",
+        )
+    page = int.from_bytes(header[16:18], "big")
+    if size % (65_536 if page == 1 else max(1, page)):
+        raise Corrupt(f"{path} is cut off: its last page is not whole.")
 
 
 def reserve(path: Path) -> None:
@@ -83,12 +98,20 @@ def siblings(path: Path) -> list[Path]:
     ]
 
 
+def has_log(path: Path) -> bool:
+    """Say whether changes lie in a log beside the file: it is open, or its last user crashed."""
+    try:
+        return path.with_name(path.name + "-wal").stat().st_size > 0
+    except OSError:
+        return False
+
+
 def refuse_unreadable_log(path: Path) -> None:
     """Refuse to read a file without the changes in its log, which cannot be read from here."""
-    log = path.with_name(path.name + "-wal")
-    if log.exists() and log.stat().st_size:
+    if has_log(path):
         raise ReadOnly(
-            f"{path} has changes in {log.name} that can only be read where both can be written.",
+            f"{path} has changes in {path.name}-wal,"
+            " which can only be read where both can be written.",
             hint="Copy both files to a folder you own and open it there.",
         )
 

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import apsw
 
+from houkai.errors import Corrupt
 from houkai.model import JournalEntry
 from houkai.storage.rows import Image, split_link_key
 
@@ -25,8 +26,11 @@ OPERATIONS_ABOUT: Final = f"select operation from change where pk in ({_ABOUT})"
 
 
 def decode(blob: bytes | None) -> Image | None:
-    """Return the image that a journal blob holds."""
-    return None if blob is None else apsw.jsonb_decode(blob)
+    """Return the image that a journal blob holds. Raises Corrupt."""
+    try:
+        return None if blob is None else apsw.jsonb_decode(blob)
+    except ValueError as error:
+        raise Corrupt(f"The journal is damaged: an entry cannot be read ({error}).") from error
 
 
 def changes(
@@ -145,7 +149,7 @@ def state(connection: apsw.Connection, seq: int, kind: str) -> Iterator[tuple[st
         (kind, seq, seq),
     )
     for key, after in rows:
-        yield key, apsw.jsonb_decode(after)
+        yield key, decode(after) or {}
 
 
 def image_at(connection: apsw.Connection, seq: int, kind: str, key: str) -> Image | None:

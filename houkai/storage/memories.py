@@ -10,6 +10,7 @@ from typing import Any, Final
 import apsw
 
 from houkai import text
+from houkai.errors import Corrupt
 from houkai.model import Link, Memory
 from houkai.storage.rows import Image
 from houkai.storage.touches import Touches
@@ -129,11 +130,13 @@ def by_id(
 
 
 def from_image(id: str, image: Image, links: Iterable[Link] = ()) -> Memory:
-    """Return the memory that an image of the journal shows."""
-    values: Mapping[str, Any] = image
-    return Memory(
-        id=id,
-        **{**values, "pinned": bool(values.get("pinned", 0))},
-        links=list(links),
-        content_hash=text.content_hash(image["text"]),
-    )
+    """Return the memory that an image of the journal shows. Raises Corrupt."""
+    try:
+        return Memory(
+            id=id,
+            **{**image, "pinned": bool(image.get("pinned", 0))},
+            links=list(links),
+            content_hash=text.content_hash(image["text"]),
+        )
+    except (AttributeError, KeyError, TypeError) as error:
+        raise Corrupt(f"The journal is damaged: memory {id} cannot be read from it.") from error

@@ -13,7 +13,7 @@ from typing import Final
 import apsw
 
 from houkai.errors import Corrupt, Foreign, SchemaTooNew
-from houkai.storage.connection import APPLICATION_ID
+from houkai.storage.files import APPLICATION_ID
 
 FORMAT: Final = 1
 
@@ -47,6 +47,8 @@ def version(connection: apsw.Connection, name: str) -> int:
             f"{name} is a database of another program.",
             hint="It was left as it was; choose another path.",
         )
+    if number < 1:
+        raise Corrupt(f"{name} is a houkai memory file without a schema.")
     if number > head():
         raise SchemaTooNew(
             f"{name} was written by a newer houkai (schema {number}, this one knows {head()}).",
@@ -73,7 +75,8 @@ def migrate(connection: apsw.Connection, path: Path | None, name: str) -> None:
         _apply(connection, version(connection, name))
         connection.execute("commit")
     except BaseException:
-        connection.execute("rollback")
+        if connection.in_transaction:
+            connection.execute("rollback")
         raise
 
 
@@ -107,18 +110,20 @@ def _check(connection: apsw.Connection, name: str) -> None:
 
 
 def _back_up(connection: apsw.Connection, path: Path, present: int) -> None:
-    """Copy the file beside itself before a step changes what a user stored."""
+    """Copy the file beside itself before a step changes what a user stored.
+
+    The copy of an earlier attempt is replaced: the user may have gone on writing since.
+    """
     copy = path.with_name(f"{path.name}.before-schema-{head()}-from-{present}.bak")
-    if copy.exists():
-        return
-    part = path.with_name(f"{copy.name}.{os.getpid()}.part")
-    connection.execute("vacuum into ?", (os.fspath(part),))
-    if _user_version(part) != present:  # a rival migrated meanwhile and has made its own copy
-        part.unlink()
-        return
-    with part.open("rb+") as stream:
-        os.fsync(stream.fileno())
-    os.replace(part, copy)
+    part = path.with_name(f"{copy.name}.{uuid.uuid4()}.part")
+    try:
+        connection.execute("vacuum into ?", (os.fspath(part),))
+        if _user_version(part) == present:  # else a rival migrated meanwhile, with its own copy
+            with part.open("rb+") as stream:
+                os.fsync(stream.fileno())
+            os.replace(part, copy)
+    finally:
+        part.unlink(missing_ok=True)
 
 
 def _user_version(path: Path) -> int:
