@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import copy
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
@@ -76,11 +76,9 @@ class Store:
         """Return the present moment by the store's clock."""
         return self.settings.clock()
 
-    @contextlib.contextmanager
-    def read(self) -> Iterator[apsw.Connection]:
+    def read(self) -> AbstractContextManager[apsw.Connection]:
         """Yield a connection that sees one unchanging snapshot."""
-        with self.db.read() as connection:
-            yield connection
+        return self.db.read()
 
     def write(
         self,

@@ -26,6 +26,8 @@ SOURCES = sorted((ROOT / "houkai").rglob("*.py"))
 COMPOSED = {
     ("storage.history", "sql"): "o.seq > 0 order by o.seq desc",
     ("storage.rows", "table"): "tag",
+    ("storage.rows", "columns"): "text = ?, ",
+    ("storage.fulltext", "index"): "memory_fts",
     ("storage.vectors", "bits"): "64",
     ("storage.connection", "name"): "foreign_keys",
     ("storage.connection", "wanted"): "on",
@@ -39,10 +41,6 @@ COMPOSED = {
     ("search.pool", "table"): "past",
     ("storage.memories", "rest"): "where m.pk > 0",
     ("storage.walks", "sql"): " union all ".join(walks._ARMS["both"]),
-    ("storage.fulltext", "index"): "memory_fts",
-    ("storage.rows", "', '.join((f'{name} = ?' for name in (*names, 'operation')))"): (
-        "text = ?, operation = ?"
-    ),
     ("*", "sql"): "m.pk > 0",
 }
 """What stands in a statement for a piece that is only known when it runs."""

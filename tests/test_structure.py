@@ -34,6 +34,7 @@ LAYERS: dict[str, int] = {
             "params",
             "options",
             "settings",
+            "ids",
             "notes",
             "packing",
             "evaluation",

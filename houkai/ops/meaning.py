@@ -42,7 +42,7 @@ def embed(store: Store, texts: Iterable[str]) -> dict[bytes, Encoded]:
     if not missing:
         return {}
     arrays = store.embedder.passages([by_hash[hash] for hash in missing])
-    return {hash: vectors.encode(hash, array) for hash, array in zip(missing, arrays, strict=True)}
+    return {one.hash: one for one in vectors.encode(missing, arrays)}
 
 
 def keep(store: Store, connection: apsw.Connection, encoded: Iterable[Encoded]) -> None:

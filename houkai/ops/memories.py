@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Final, NamedTuple
 
-from houkai import params
+from houkai import ids, params
 from houkai.errors import InputError, shown
 from houkai.handle import Store
 from houkai.model import Memory
@@ -99,7 +98,7 @@ def enter(
         raise InputError(f"items must be a list of texts or items, got {shown(items)}.")
     now = store.now()
     checked = [drafts.draft(item, now) for item in items]
-    batch = str(uuid.uuid4()) if len(checked) > size else None
+    batch = ids.new() if len(checked) > size else None
     return [
         entered
         for start in range(0, len(checked), size)
@@ -158,7 +157,7 @@ def _enter(store: Store, tx: Tx, image: Image, idempotent: bool) -> Entered:
         found = listing.same_content(store, tx.connection, image["text"])
         if found is not None:
             return Entered(found, new=False)
-    id = str(uuid.uuid4())
+    id = ids.new()
     placed = {**image, **_next_position(tx, image)}
     tx.put("memory", id, placed)
     return Entered(memories.from_image(id, placed), new=True)

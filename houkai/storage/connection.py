@@ -132,6 +132,11 @@ def translate(error: apsw.Error) -> HoukaiError:
             )
         case apsw.FullError():
             return Full("The disk is full, so nothing was written.")
+        case apsw.IOError():
+            return StorageError(
+                f"The disk failed to read or write the memory file ({error}).",
+                hint="What was stored before is intact; see to the disk and try again.",
+            )
         case apsw.NotADBError():
             return Foreign("The file is not a SQLite database, so it is not a houkai memory file.")
         case apsw.SQLError() if str(error).startswith("no such"):

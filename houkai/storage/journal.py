@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
 import apsw
 
+from houkai import ids
 from houkai.clock import Clock
 from houkai.storage.rows import KINDS, Image
 
@@ -23,6 +23,7 @@ T = TypeVar("T")
 FOREVER: Final = 9_223_372_036_854_775_807
 TICK_S: Final = 1e-6
 GENESIS: Final = bytes(32)
+_compact: Final = json.JSONEncoder(separators=(",", ":")).encode
 
 
 @dataclass(frozen=True)
@@ -127,7 +128,7 @@ class Tx:
         digests = [(kind, key, image_digest(after)) for kind, key, after in encoded]
         meta = apsw.jsonb_encode(self.meta) if self.meta else None
         act = self.act
-        row = (self.seq, str(uuid.uuid4()), self.at, self.op, act.actor, act.session,
+        row = (self.seq, ids.new(), self.at, self.op, act.actor, act.session,
                act.collection, act.batch, self._undone[-1] if self._undone else None)  # fmt: skip
         self.connection.execute(
             """insert into operation(seq, id, at, op, actor, session, collection, batch, undoes,
@@ -172,7 +173,7 @@ def chain(
 ) -> bytes:
     """Return the SHA-256 of an operation, its changes' digests, and the hash before it."""
     digest = hashlib.sha256(previous)
-    digest.update(json.dumps(row, separators=(",", ":")).encode())
+    digest.update(_compact(row).encode())
     digest.update(meta or b"-")
     for kind, key, image in sorted(changes):
         digest.update(hashlib.sha256(f"{kind}\0{key}\0".encode()).digest())

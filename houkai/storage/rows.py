@@ -140,9 +140,9 @@ def _update(
         changed |= _WORDED
         fulltext.remove(connection, "memory_fts", pk)
     names = [name for name in new if name in changed]
+    columns = "".join(f"{name} = ?, " for name in names)
     connection.execute(
-        f"update memory set {', '.join(f'{name} = ?' for name in (*names, 'operation'))}"
-        " where pk = ?",
+        f"update memory set {columns}operation = ? where pk = ?",
         (*(new[name] for name in names), operation, pk),
     )
     if reworded:

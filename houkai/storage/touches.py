@@ -30,19 +30,26 @@ class Touches:
         return bool(self._pending)
 
     def flush(self, connection: apsw.Connection) -> None:
-        """Write what waits, in a transaction that need not reach the disk at once."""
+        """Write what waits, in a transaction that need not reach the disk at once.
+
+        A recall that counts its hits meanwhile does not wait for it.
+        """
         with self._lock:
-            batch = self._pending
-            if not batch:
-                return
-            level = connection.pragma("synchronous")
-            connection.pragma("synchronous", 1)
-            try:
-                with connection:
-                    write(connection, batch)
-            finally:
-                connection.pragma("synchronous", level)
-            self._pending = {}
+            batch = dict(self._pending)
+        if not batch:
+            return
+        level = connection.pragma("synchronous")
+        connection.pragma("synchronous", 1)
+        try:
+            with connection:
+                write(connection, batch)
+        finally:
+            connection.pragma("synchronous", level)
+        with self._lock:
+            for id, (written, _) in batch.items():
+                count, at = self._pending.pop(id)
+                if count > written:
+                    self._pending[id] = (count - written, at)
 
 
 def write(connection: apsw.Connection, batch: dict[str, tuple[int, float]]) -> None:

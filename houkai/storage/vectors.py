@@ -6,8 +6,9 @@ bit a dimension. `memory_vec` is derived: it maps every window of every live mem
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 import apsw
@@ -40,17 +41,21 @@ class StoredModel:
     fingerprint: str
 
 
-def encode(hash: bytes, vectors: NDArray[np.float32]) -> Encoded:
-    """Encode an array (windows, dim) of unit vectors."""
+def encode(hashes: Iterable[bytes], arrays: Sequence[NDArray[np.float32]]) -> list[Encoded]:
+    """Encode the vectors of texts, each an array (windows, dim) of unit vectors."""
     import numpy as np
 
-    if len(vectors) > WINDOWS:
-        raise InputError(f"A text may have at most {WINDOWS} windows, this one has {len(vectors)}.")
-    halves = vectors.astype("<f2")
-    signs = np.packbits(vectors > 0, axis=1, bitorder="little")
-    return Encoded(
-        hash, [(half.tobytes(), bits.tobytes()) for half, bits in zip(halves, signs, strict=True)]
-    )
+    most = max(map(len, arrays))
+    if most > WINDOWS:
+        raise InputError(f"A text may have at most {WINDOWS} windows, this one has {most}.")
+    rows = np.concatenate(arrays)
+    halves = rows.astype("<f2")
+    signs = np.packbits(rows > 0, axis=1, bitorder="little")
+    windows = zip(map(bytes, halves), map(bytes, signs), strict=True)
+    return [
+        Encoded(hash, list(islice(windows, len(array))))
+        for hash, array in zip(hashes, arrays, strict=True)
+    ]
 
 
 def sketch(vector: NDArray[np.float32]) -> bytes:
