@@ -18,8 +18,9 @@ from typing import Any, Concatenate, Final, ParamSpec, Self, TypeVar
 from houkai import clock as clocks
 from houkai import ops
 from houkai.clock import Clock
+from houkai.conflict_rules import ConflictFn
 from houkai.errors import StorageError
-from houkai.handle import ConflictFn, ImportanceFn, Reranker, Store
+from houkai.handle import ImportanceFn, Reranker, Store
 from houkai.model import HybridWeights
 from houkai.store import MemoryStore
 from houkai.vocabulary import ConflictPolicy, Durability
@@ -156,6 +157,10 @@ class AsyncMemoryStore:
     neighbors = offload(ops.links.neighbors)
     subgraph = offload(ops.links.subgraph)
     find_path = offload(ops.links.find_path)
+
+    find_conflicts = offload(ops.conflicts.find_conflicts)
+    supersede = offload(ops.superseding.supersede)
+    restore = offload(ops.superseding.restore)
 
     history = offload(ops.history.history)
     journal = offload(ops.history.journal)

@@ -221,6 +221,12 @@ Explain = Annotated[bool, Doc("Add to each hit how its score came about.")]
 OnConflict = Annotated[
     ConflictPolicy | None, Doc("What to do when it contradicts or repeats a stored memory.")
 ]
+Similarity = Annotated[
+    float | None,
+    Doc("How similar two memories must be, 0 to 1; the store's threshold when left out."),
+    Between(0, 1),
+]
+Deep = Annotated[bool, Doc("Also look for contradictions of memories that share words.")]
 AsOf = Annotated[
     Moment,
     Doc('Transaction time: what the store knew then; epoch, ISO, or "7d" ago.'),

@@ -36,7 +36,7 @@ create table memory(
   position      integer,
   author        text,
   trust         text not null default 'trusted' check (trust in ('trusted', 'reported', 'untrusted')),
-  pinned        integer not null default 0 check (pinned in (0, 1)),
+  pinned        integer not null default 0 check (pinned in (0, 1, 2)),
   created_at    real not null,
   expires_at    real,
   valid_from    real,
@@ -55,7 +55,7 @@ create index memory_by_content on memory(content_hash);
 create index memory_by_text on memory(text_hash);
 create index memory_by_expiry on memory(expires_at) where expires_at is not null;
 create index memory_by_superseder on memory(superseded_by) where superseded_by is not null;
-create index memory_by_pin on memory(collection, created_at) where pinned = 1;
+create index memory_by_pin on memory(collection, created_at) where pinned > 0;
 
 create table tag(
   memory  integer not null references memory(pk) on delete cascade,

@@ -38,6 +38,7 @@ LAYERS: dict[str, int] = {
             "packing",
             "evaluation",
             "graph",
+            "conflict_rules",
         ],
         0,
     ),

@@ -1,6 +1,7 @@
 """The operations, one module per noun; each takes a store first."""
 
 from houkai.ops import (
+    conflicts,
     difference,
     evaluate,
     health,
@@ -12,10 +13,12 @@ from houkai.ops import (
     recall,
     removal,
     retention,
+    superseding,
     undoing,
 )
 
 __all__ = [
+    "conflicts",
     "difference",
     "evaluate",
     "health",
@@ -27,5 +30,6 @@ __all__ = [
     "recall",
     "removal",
     "retention",
+    "superseding",
     "undoing",
 ]

@@ -108,7 +108,7 @@ def _columns(connection: apsw.Connection, image: Image) -> dict[str, Any]:
     """Return what the table stores of an image, the words to index included."""
     get, text = image.get, image["text"]
     values = {name: get(name, _ABSENT.get(name)) for name in MEMORY_FIELDS}
-    values["pinned"] = int(bool(values["pinned"]))
+    values["pinned"] = int(values["pinned"] or 0)
     values["collection"] = _ensure_collection(connection, image["collection"], image["created_at"])
     values["text_hash"] = words.text_hash(text)
     values["content_hash"] = words.content_hash(text)
