@@ -162,6 +162,19 @@ class AsyncMemoryStore:
     supersede = offload(ops.superseding.supersede)
     restore = offload(ops.superseding.restore)
 
+    merge = offload(ops.curation.merge)
+    versions = offload(ops.curation.versions)
+    list_tags = offload(ops.tags.list_tags)
+    rename_tag = offload(ops.tags.rename_tag)
+    merge_tags = offload(ops.tags.merge_tags)
+    delete_tag = offload(ops.tags.delete_tag)
+
+    trash = offload(ops.trash.trash)
+    trash_list = offload(ops.trash.trash_list)
+    trash_restore = offload(ops.trash.trash_restore)
+    trash_purge = offload(ops.trash.trash_purge)
+    trash_purge_expired = offload(ops.trash.trash_purge_expired)
+
     history = offload(ops.history.history)
     journal = offload(ops.history.journal)
     operation = offload(ops.history.operation)

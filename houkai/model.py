@@ -156,6 +156,13 @@ class Version:
     operation: int
 
 
+class TagCount(NamedTuple):
+    """A tag, and how many memories carry it."""
+
+    tag: str
+    memories: int
+
+
 @dataclass(frozen=True)
 class TagRename:
     """How many memories a change of tags touched, and the tag they now share."""

@@ -14,7 +14,7 @@ from houkai.conflict_rules import DUPLICATE_SIMILARITY, ConflictFn
 from houkai.errors import InputError, StorageError, shown
 from houkai.handle import ImportanceFn, Reranker, Settings, Store
 from houkai.model import HybridWeights
-from houkai.rules import Between, clean
+from houkai.rules import clean
 from houkai.storage.database import Database
 from houkai.storage.eligible import ANY_COLLECTION
 from houkai.storage.touches import Touches
@@ -73,7 +73,7 @@ class MemoryStore(Store):
                 importance_fn=importance_fn,
                 contradiction_fn=contradiction_fn,
                 conflict_policy=conflict_policy,
-                conflict_threshold=Between(0, 1).clean("conflict_threshold", conflict_threshold),
+                conflict_threshold=options["conflict_threshold"],
                 journal_enabled=journal_enabled,
                 clock=clock,
             ),
@@ -139,6 +139,19 @@ class MemoryStore(Store):
     find_conflicts = ops.conflicts.find_conflicts
     supersede = ops.superseding.supersede
     restore = ops.superseding.restore
+
+    merge = ops.curation.merge
+    versions = ops.curation.versions
+    list_tags = ops.tags.list_tags
+    rename_tag = ops.tags.rename_tag
+    merge_tags = ops.tags.merge_tags
+    delete_tag = ops.tags.delete_tag
+
+    trash = ops.trash.trash
+    trash_list = ops.trash.trash_list
+    trash_restore = ops.trash.trash_restore
+    trash_purge = ops.trash.trash_purge
+    trash_purge_expired = ops.trash.trash_purge_expired
 
     history = ops.history.history
     journal = ops.history.journal

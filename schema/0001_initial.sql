@@ -125,6 +125,19 @@ create unique index change_by_key on change(kind, key, operation);
 create index change_by_operation on change(operation);
 create index change_by_counterpart on change(counterpart) where counterpart is not null;
 
+-- Memories that were put aside: body (JSONB) holds the memory's image, its links, and what it had
+-- hidden, all of which a restore puts back.
+create table trash(
+  id         text primary key,
+  collection text not null,
+  deleted_at real not null,
+  actor      text not null,
+  text_hash  blob not null,
+  body       blob not null
+) strict, without rowid;
+create index trash_by_age on trash(collection, deleted_at);
+create index trash_by_text on trash(text_hash);
+
 -- Access counts are no part of history: a recall must never rewrite a memory.
 create table touch(
   id      text primary key,

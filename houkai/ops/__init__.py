@@ -2,6 +2,7 @@
 
 from houkai.ops import (
     conflicts,
+    curation,
     difference,
     evaluate,
     health,
@@ -14,11 +15,14 @@ from houkai.ops import (
     removal,
     retention,
     superseding,
+    tags,
+    trash,
     undoing,
 )
 
 __all__ = [
     "conflicts",
+    "curation",
     "difference",
     "evaluate",
     "health",
@@ -31,5 +35,7 @@ __all__ = [
     "removal",
     "retention",
     "superseding",
+    "tags",
+    "trash",
     "undoing",
 ]

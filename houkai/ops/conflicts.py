@@ -22,7 +22,7 @@ def find_conflicts(
     store: Store,
     memory_id: params.MemoryId | None = None,
     *,
-    threshold: params.Similarity = None,
+    threshold: params.ConflictThreshold | None = None,
     deep: params.Deep = False,
     limit: params.Limit = None,
 ) -> list[Conflict]:

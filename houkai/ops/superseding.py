@@ -66,15 +66,9 @@ def hide(tx: Tx, old: str, new: str) -> None:
             + (f" by way of {above[0][:8]}." if above[0] != old else "."),
             hint=f"Restore {new[:8]} first.",
         )
-    image = _image(tx, old)
-    if image.get("superseded_by") == new:
-        return
-    show(tx, old)
-    tx.put("memory", old, {**_image(tx, old), "superseded_by": new, "superseded_at": tx.at})
-    tx.put("link", link_key(new, "supersedes", old), {"created_at": tx.at})
-    successor = _image(tx, new)
-    if image.get("pinned") and not successor.get("pinned"):
-        tx.put("memory", new, {**successor, "pinned": PIN_CARRIED})
+    if _image(tx, old).get("superseded_by") != new:
+        show(tx, old)
+        mark(tx, old, new, tx.at)
 
 
 def show(tx: Tx, id: str) -> bool:
@@ -87,19 +81,32 @@ def show(tx: Tx, id: str) -> bool:
     tx.put("memory", id, image)
     tx.put("link", link_key(superseder, "supersedes", id), None)
     if image.get("pinned"):
-        _return_pin(tx, superseder)
+        settle_pin(tx, superseder)
     return True
 
 
-def _return_pin(tx: Tx, superseder: str) -> None:
+def mark(tx: Tx, old: str, new: str, at: float) -> None:
+    """Mark a memory as superseded where both are there, it is not yet, and no circle results."""
+    image, successor = tx.get("memory", old), tx.get("memory", new)
+    if image is None or successor is None or "superseded_by" in image:
+        return
+    if old in superseders(tx.connection, new):
+        return
+    tx.put("memory", old, {**image, "superseded_by": new, "superseded_at": at})
+    tx.put("link", link_key(new, "supersedes", old), {"created_at": at})
+    if image.get("pinned") and not successor.get("pinned"):
+        tx.put("memory", new, {**successor, "pinned": PIN_CARRIED})
+
+
+def settle_pin(tx: Tx, id: str) -> None:
     """Unpin a memory that carries a pin, once it replaces no pinned one any more."""
-    image = _image(tx, superseder)
+    image = _image(tx, id)
     still: bool = tx.connection.execute(
-        "select exists (select 1 from memory where superseded_by = ? and pinned > 0)", (superseder,)
+        "select exists (select 1 from memory where superseded_by = ? and pinned > 0)", (id,)
     ).get
     if image.get("pinned") == PIN_CARRIED and not still:
         image.pop("pinned")
-        tx.put("memory", superseder, image)
+        tx.put("memory", id, image)
 
 
 def superseders(connection: apsw.Connection, id: str) -> list[str]:

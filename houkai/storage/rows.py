@@ -13,7 +13,7 @@ from typing import Any, Final
 import apsw
 
 from houkai import text as words
-from houkai.storage import fulltext, vectors
+from houkai.storage import fulltext, trash, vectors
 
 Image = dict[str, Any]
 
@@ -258,5 +258,6 @@ def save_link(
 
 KINDS: Final[dict[str, Kind]] = {
     "memory": Kind(load_memory, save_memory, archive_memory, unarchive_memory),
+    "trash": Kind(trash.load, trash.save),
     "link": Kind(load_link, save_link, counterpart=lambda key: split_link_key(key)[2]),
 }
