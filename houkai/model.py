@@ -153,6 +153,7 @@ class Version:
     importance: float
     source: str | None
     type: MemoryType
+    trust: Trust
     operation: int
 
 

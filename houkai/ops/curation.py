@@ -119,6 +119,7 @@ def versions(store: Store, memory_id: params.MemoryId) -> list[Version]:
             importance=entry.before["importance"],
             source=entry.before.get("source"),
             type=entry.before["type"],
+            trust=entry.before.get("trust", TRUST_LEVELS[0]),
             operation=entry.operation,
         )
         for entry in entries
