@@ -128,7 +128,7 @@ def similar(shelf: Shelf, threshold: float, most: int) -> list[Pair]:
     Compares every window with every other: 10,000 take a second of CPU, 100,000 a hundred.
     """
     parts: list[_Found] = []
-    for found in _near(shelf.vectors, threshold):
+    for found in _near(shelf, threshold):
         parts.append(found)
         if sum(len(part.cosine) for part in parts) > 4 * most:
             parts = [_strongest(parts, most)]
@@ -156,13 +156,16 @@ class _Found(NamedTuple):
     cosine: NDArray[np.float32]
 
 
-def _near(vectors: NDArray[np.floating], threshold: float) -> Iterator[_Found]:
-    """Yield the pairs of windows at least that near, block against block."""
+def _near(shelf: Shelf, threshold: float) -> Iterator[_Found]:
+    """Yield the pairs of two memories' windows at least that near, block against block."""
+    vectors = shelf.vectors
     for top in range(0, len(vectors), BLOCK):
         rows = unit(vectors[top : top + BLOCK])
         for side in range(top, len(vectors), BLOCK):
             cosines = rows @ unit(vectors[side : side + BLOCK]).T
             left, right = np.nonzero(cosines >= threshold)
+            forward = shelf.pk[left + top] < shelf.pk[right + side]
+            left, right = left[forward], right[forward]
             yield _Found(left + top, right + side, cosines[left, right])
 
 
@@ -180,7 +183,7 @@ def _pairs(shelf: Shelf, near: _Found) -> Iterator[Pair]:
     seen: set[tuple[int, int]] = set()
     a, b = shelf.pk[near.left].tolist(), shelf.pk[near.right].tolist()
     for first, second, cosine in zip(a, b, near.cosine.tolist(), strict=True):
-        if first >= second or (first, second) in seen:
+        if (first, second) in seen:
             continue
         seen.add((first, second))
         if first in long or second in long:
