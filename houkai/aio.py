@@ -18,8 +18,9 @@ from typing import Any, Concatenate, Final, ParamSpec, Self, TypeVar
 from houkai import clock as clocks
 from houkai import ops
 from houkai.clock import Clock
+from houkai.conflict_rules import ConflictFn
 from houkai.errors import StorageError
-from houkai.handle import ConflictFn, ImportanceFn, Reranker, Store
+from houkai.handle import ImportanceFn, Reranker, Store
 from houkai.model import HybridWeights
 from houkai.store import MemoryStore
 from houkai.vocabulary import ConflictPolicy, Durability
@@ -156,6 +157,23 @@ class AsyncMemoryStore:
     neighbors = offload(ops.links.neighbors)
     subgraph = offload(ops.links.subgraph)
     find_path = offload(ops.links.find_path)
+
+    find_conflicts = offload(ops.conflicts.find_conflicts)
+    supersede = offload(ops.superseding.supersede)
+    restore = offload(ops.superseding.restore)
+
+    merge = offload(ops.curation.merge)
+    versions = offload(ops.curation.versions)
+    list_tags = offload(ops.tags.list_tags)
+    rename_tag = offload(ops.tags.rename_tag)
+    merge_tags = offload(ops.tags.merge_tags)
+    delete_tag = offload(ops.tags.delete_tag)
+
+    trash = offload(ops.trash.trash)
+    trash_list = offload(ops.trash.trash_list)
+    trash_restore = offload(ops.trash.trash_restore)
+    trash_purge = offload(ops.trash.trash_purge)
+    trash_purge_expired = offload(ops.trash.trash_purge_expired)
 
     history = offload(ops.history.history)
     journal = offload(ops.history.journal)

@@ -12,6 +12,7 @@ import apsw
 
 from houkai import clock as clocks
 from houkai.clock import Clock
+from houkai.conflict_rules import DUPLICATE_SIMILARITY, ConflictFn
 from houkai.embed.port import Embedder
 from houkai.model import HybridWeights, Memory
 from houkai.storage.database import Database
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 Reranker = Callable[[str, list[Memory]], Sequence[float]]
 ImportanceFn = Callable[[str, str, list[str]], float]
-ConflictFn = Callable[[Memory, Memory], bool]
 
 
 @dataclass
@@ -38,7 +38,7 @@ class Settings:
     importance_fn: ImportanceFn | None = None
     contradiction_fn: ConflictFn | None = None
     conflict_policy: ConflictPolicy = "ignore"
-    conflict_threshold: float = 0.8
+    conflict_threshold: float = DUPLICATE_SIMILARITY
     journal_enabled: bool = True
     clock: Clock = clocks.now
 

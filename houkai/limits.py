@@ -16,6 +16,8 @@ NAME_CHARS: Final = 256
 K_ON_WIRES: Final = 1_000
 GRAPH_DEPTH: Final = 6
 GRAPH_NODES: Final = 10_000
+CONFLICTS: Final = 20_000
+"""Pairs of similar memories that one scan judges; the most similar are kept."""
 IMPORT_BYTES: Final = 256 * MIB
 IMPORT_LINE_BYTES: Final = 4 * MIB
 JSON_DEPTH: Final = 64

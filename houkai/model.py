@@ -153,7 +153,15 @@ class Version:
     importance: float
     source: str | None
     type: MemoryType
+    trust: Trust
     operation: int
+
+
+class TagCount(NamedTuple):
+    """A tag, and how many memories carry it."""
+
+    tag: str
+    memories: int
 
 
 @dataclass(frozen=True)

@@ -43,6 +43,7 @@ Tags = Annotated[
     Doc("Topic labels."),
     AsNames(limits.TAGS, limits.TAG_CHARS),
 ]
+Tag = Annotated[str, Doc("A tag."), AsText(4 * limits.TAG_CHARS, "tag")]
 Entities = Annotated[
     list[str] | tuple[str, ...],
     Doc("Names of people, places or things that the memory is about."),
@@ -221,6 +222,12 @@ Explain = Annotated[bool, Doc("Add to each hit how its score came about.")]
 OnConflict = Annotated[
     ConflictPolicy | None, Doc("What to do when it contradicts or repeats a stored memory.")
 ]
+Separator = Annotated[
+    str, Doc("What to put between the two texts."), AsText(limits.QUERY_BYTES, "separator", "keep")
+]
+Deep = Annotated[bool, Doc("Also look for contradictions of memories that share words.")]
+Days = Annotated[float | None, Doc("Only what has lain there for this many days."), Between(0)]
+TtlDays = Annotated[float, Doc("Days to keep a memory in the trash."), Between(-1e9, 1e9)]
 AsOf = Annotated[
     Moment,
     Doc('Transaction time: what the store knew then; epoch, ISO, or "7d" ago.'),

@@ -10,8 +10,9 @@ from typing import Any, Self
 from houkai import clock as clocks
 from houkai import ops, params, settings
 from houkai.clock import Clock
+from houkai.conflict_rules import DUPLICATE_SIMILARITY, ConflictFn
 from houkai.errors import InputError, StorageError, shown
-from houkai.handle import ConflictFn, ImportanceFn, Reranker, Settings, Store
+from houkai.handle import ImportanceFn, Reranker, Settings, Store
 from houkai.model import HybridWeights
 from houkai.rules import clean
 from houkai.storage.database import Database
@@ -37,7 +38,7 @@ class MemoryStore(Store):
         embedder: Any = None,
         actor: str = "lib",
         conflict_policy: ConflictPolicy = "ignore",
-        conflict_threshold: float = 0.8,
+        conflict_threshold: float = DUPLICATE_SIMILARITY,
         contradiction_fn: ConflictFn | None = None,
         hybrid_weights: HybridWeights | None = None,
         reranker: Reranker | None = None,
@@ -72,7 +73,7 @@ class MemoryStore(Store):
                 importance_fn=importance_fn,
                 contradiction_fn=contradiction_fn,
                 conflict_policy=conflict_policy,
-                conflict_threshold=conflict_threshold,
+                conflict_threshold=options["conflict_threshold"],
                 journal_enabled=journal_enabled,
                 clock=clock,
             ),
@@ -134,6 +135,23 @@ class MemoryStore(Store):
     neighbors = ops.links.neighbors
     subgraph = ops.links.subgraph
     find_path = ops.links.find_path
+
+    find_conflicts = ops.conflicts.find_conflicts
+    supersede = ops.superseding.supersede
+    restore = ops.superseding.restore
+
+    merge = ops.curation.merge
+    versions = ops.curation.versions
+    list_tags = ops.tags.list_tags
+    rename_tag = ops.tags.rename_tag
+    merge_tags = ops.tags.merge_tags
+    delete_tag = ops.tags.delete_tag
+
+    trash = ops.trash.trash
+    trash_list = ops.trash.trash_list
+    trash_restore = ops.trash.trash_restore
+    trash_purge = ops.trash.trash_purge
+    trash_purge_expired = ops.trash.trash_purge_expired
 
     history = ops.history.history
     journal = ops.history.journal

@@ -36,7 +36,7 @@ create table memory(
   position      integer,
   author        text,
   trust         text not null default 'trusted' check (trust in ('trusted', 'reported', 'untrusted')),
-  pinned        integer not null default 0 check (pinned in (0, 1)),
+  pinned        integer not null default 0 check (pinned in (0, 1, 2)),
   created_at    real not null,
   expires_at    real,
   valid_from    real,
@@ -55,7 +55,7 @@ create index memory_by_content on memory(content_hash);
 create index memory_by_text on memory(text_hash);
 create index memory_by_expiry on memory(expires_at) where expires_at is not null;
 create index memory_by_superseder on memory(superseded_by) where superseded_by is not null;
-create index memory_by_pin on memory(collection, created_at) where pinned = 1;
+create index memory_by_pin on memory(collection, created_at) where pinned > 0;
 
 create table tag(
   memory  integer not null references memory(pk) on delete cascade,
@@ -124,6 +124,19 @@ create table change(
 create unique index change_by_key on change(kind, key, operation);
 create index change_by_operation on change(operation);
 create index change_by_counterpart on change(counterpart) where counterpart is not null;
+
+-- Memories that were put aside: body (JSONB) holds the memory's image, its links, and what it had
+-- hidden, all of which a restore puts back.
+create table trash(
+  id         text primary key,
+  collection text not null,
+  deleted_at real not null,
+  actor      text not null,
+  text_hash  blob not null,
+  body       blob not null
+) strict, without rowid;
+create index trash_by_age on trash(collection, deleted_at);
+create index trash_by_text on trash(text_hash);
 
 -- Access counts are no part of history: a recall must never rewrite a memory.
 create table touch(

@@ -39,6 +39,7 @@ LAYERS: dict[str, int] = {
             "packing",
             "evaluation",
             "graph",
+            "conflict_rules",
         ],
         0,
     ),

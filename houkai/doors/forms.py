@@ -14,7 +14,7 @@ from typing import Annotated, Any, Final, Generic, Literal, NamedTuple, TypeVar
 from houkai import ops, params
 from houkai.errors import InputError, NotFound
 from houkai.handle import Store
-from houkai.model import JournalEntry, Memory, Step
+from houkai.model import Conflict, JournalEntry, Memory, Step
 from houkai.ops.drafts import RememberItem
 from houkai.ops.memories import Entered
 from houkai.ops.table import Operation
@@ -38,6 +38,13 @@ class Passed(NamedTuple):
 
     step: Step
     memory: Memory
+
+
+class Shown(NamedTuple):
+    """Whether a memory was restored, and what had superseded it."""
+
+    restored: bool
+    superseder: str | None
 
 
 class Past(NamedTuple, Generic[T]):
@@ -150,6 +157,53 @@ def journal_tail(
     )
 
 
+def find_conflicts(
+    store: Store,
+    memory_id: params.MemoryId | None = None,
+    threshold: params.ConflictThreshold | None = None,
+    deep: params.Deep = False,
+    limit: params.Limit = 20,
+) -> list[Conflict]:
+    """Find memories that contradict or repeat each other, contradictions first, older before newer.
+
+    Resolve each: `supersede` the outdated one, `merge` two that say the same, or `edit`. What is
+    linked as contradicting is told of until then. Negation is understood in English.
+    """
+    return ops.conflicts.find_conflicts(
+        store, memory_id, threshold=threshold, deep=deep, limit=limit
+    )
+
+
+@_like(ops.superseding.restore)
+def restore(store: Store, memory_id: str) -> Shown:
+    """Show a superseded memory again, and give a pin back to it that had moved."""
+    before = ops.listing.get(store, memory_id)
+    restored = ops.superseding.restore(store, memory_id)
+    return Shown(restored, before.superseded_by if before else None)
+
+
+@_like(ops.trash.trash_restore)
+def trash_restore(store: Store, memory_id: str) -> Memory | None:
+    """Bring a memory back from the trash, with its links as far as both ends live."""
+    return ops.trash.trash_restore(store, _trashed(store, memory_id))
+
+
+@_like(ops.trash.trash_purge)
+def trash_purge(store: Store, memory_id: str | None = None, **given: Any) -> int:
+    """Drop what is in the trash for good: one memory, what is older, or everything.
+
+    This cannot be undone: what the memories said goes from the journal too.
+    """
+    return ops.trash.trash_purge(store, memory_id and _trashed(store, memory_id), **given)
+
+
+def _trashed(store: Store, start: str) -> str:
+    """Complete the beginning of the id of a memory in the trash, if only one has it."""
+    entries = ops.trash.trash_list(store)
+    found = [entry.memory_id for entry in entries if entry.memory_id.startswith(start)]
+    return found[0] if len(found) == 1 else start
+
+
 def nuke(
     store: Store,
     confirm: Annotated[Literal["DELETE ALL"], Doc("The word that shows it is meant.")],
@@ -171,6 +225,10 @@ FORMS: Final[Mapping[str, Callable[..., Any]]] = {
         state_at,
         get_at,
         journal_tail,
+        find_conflicts,
+        restore,
+        trash_restore,
+        trash_purge,
         nuke,
     )
 }

@@ -1,6 +1,8 @@
 """The operations, one module per noun; each takes a store first."""
 
 from houkai.ops import (
+    conflicts,
+    curation,
     difference,
     evaluate,
     health,
@@ -12,10 +14,15 @@ from houkai.ops import (
     recall,
     removal,
     retention,
+    superseding,
+    tags,
+    trash,
     undoing,
 )
 
 __all__ = [
+    "conflicts",
+    "curation",
     "difference",
     "evaluate",
     "health",
@@ -27,5 +34,8 @@ __all__ = [
     "recall",
     "removal",
     "retention",
+    "superseding",
+    "tags",
+    "trash",
     "undoing",
 ]

@@ -10,7 +10,7 @@ from houkai.handle import Store
 from houkai.limits import GRAPH_NODES
 from houkai.model import Edge, Graph, Neighbor, Step
 from houkai.notes import note
-from houkai.ops.memories import present
+from houkai.ops.listing import present
 from houkai.rules import clean
 from houkai.storage import memories, walks
 from houkai.storage.journal import Tx

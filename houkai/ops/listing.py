@@ -15,7 +15,8 @@ from houkai.model import Memory
 from houkai.rules import clean
 from houkai.storage import memories
 from houkai.storage.eligible import Filter, condition
-from houkai.storage.rows import collection_pk
+from houkai.storage.journal import Tx
+from houkai.storage.rows import Image, collection_pk
 
 _UUID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 
@@ -49,6 +50,14 @@ def must_get(store: Store, connection: apsw.Connection, id: str) -> Memory:
     if memory is None:
         raise not_found(id)
     return memory
+
+
+def present(store: Store, tx: Tx, id: str) -> Image:
+    """Return the image of a memory of this store's collection. Raises NotFound."""
+    image = tx.get("memory", id)
+    if image is None or image["collection"] != store.collection:
+        raise not_found(id)
+    return image
 
 
 def get(store: Store, memory_id: params.MemoryId) -> Memory | None:

@@ -5,17 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Final, NamedTuple
 
-from houkai import ids, params
+from houkai import ids as new_ids
+from houkai import params
+from houkai.conflict_rules import ConflictFn
 from houkai.errors import InputError, shown
 from houkai.handle import Store
-from houkai.model import Memory
+from houkai.model import Conflict, Memory
 from houkai.ops import drafts, listing, meaning
 from houkai.ops.drafts import RememberItem
+from houkai.ops.policies import Guard
 from houkai.rules import Doc, clean
 from houkai.storage import memories
 from houkai.storage.journal import Tx
 from houkai.storage.rows import Image
 from houkai.storage.vectors import Encoded
+from houkai.vocabulary import ConflictPolicy
 
 
 class _Keep:
@@ -48,6 +52,8 @@ def remember(
     ttl_seconds: params.Ttl = None,
     pinned: params.Pinned = False,
     trust: params.TrustLevel = "trusted",
+    on_conflict: params.OnConflict = None,
+    contradiction_fn: ConflictFn | None = None,
     idempotent: params.Idempotent = False,
     valid_from: params.ValidFrom = None,
     valid_until: params.ValidUntil = None,
@@ -59,10 +65,11 @@ def remember(
     """Store one memory and return it.
 
     Use it for facts, decisions, preferences and events worth knowing in a later session.
-    Raises InputError, ModelMissing, ModelMismatch.
+    Raises InputError, ModelMissing, ModelMismatch, and ConflictError under on_conflict="raise".
     """
-    given = {name: value for name, value in locals().items() if name not in ("store", "idempotent")}
-    return enter(store, [given], op="remember", idempotent=idempotent)[0].memory
+    given = {name: value for name, value in locals().items() if name != "store"}
+    how = {name: given.pop(name) for name in ("on_conflict", "contradiction_fn", "idempotent")}
+    return enter(store, [given], op="remember", **how)[0].memory
 
 
 def remember_many(
@@ -73,14 +80,17 @@ def remember_many(
     ],
     *,
     batch_size: params.BatchSize = 128,
+    on_conflict: params.OnConflict = None,
+    contradiction_fn: ConflictFn | None = None,
     idempotent: params.Idempotent = False,
 ) -> list[Memory]:
     """Store many memories, embedded and committed in batches, and return them in order.
 
-    Every item is checked before the first is written. Undone as one. Raises InputError.
+    Every item is checked before the first is written. Undone as one. Where items conflict with
+    each other, on_conflict="supersede" lets the earlier ones win. Raises InputError.
     """
-    entered = enter(store, items, batch_size=batch_size, idempotent=idempotent)
-    return [memory for memory, _ in entered]
+    given = {name: value for name, value in locals().items() if name not in ("store", "items")}
+    return [memory for memory, _ in enter(store, items, **given)]
 
 
 def enter(
@@ -89,21 +99,31 @@ def enter(
     *,
     op: str = "remember_many",
     batch_size: int = 128,
+    on_conflict: ConflictPolicy | None = None,
+    contradiction_fn: ConflictFn | None = None,
     idempotent: bool = False,
 ) -> list[Entered]:
-    """Store items and tell for each whether it is new. Raises InputError."""
-    options = clean(remember_many, {"batch_size": batch_size, "idempotent": idempotent})
+    """Store items and tell for each whether it is new. Raises InputError, ConflictError."""
+    given = {"batch_size": batch_size, "on_conflict": on_conflict, "idempotent": idempotent}
+    options = clean(remember_many, given)
     size, once = options["batch_size"], options["idempotent"]
+    guard = Guard(store, options["on_conflict"], contradiction_fn)
+    if op == "remember_many":
+        guard.refuse_raise()
     if isinstance(items, str | Mapping) or not isinstance(items, Iterable):
         raise InputError(f"items must be a list of texts or items, got {shown(items)}.")
     now = store.now()
     checked = [drafts.draft(item, now) for item in items]
-    batch = ids.new() if len(checked) > size else None
-    return [
-        entered
+    batch = new_ids.new() if len(checked) > size else None
+    entered = [
+        one
         for start in range(0, len(checked), size)
-        for entered in _remember_batch(store, checked[start : start + size], op, once, now, batch)
+        for one in _remember_batch(
+            store, checked[start : start + size], op, once, now, guard, batch
+        )
     ]
+    guard.tell()
+    return entered
 
 
 def _remember_batch(
@@ -112,21 +132,35 @@ def _remember_batch(
     op: str,
     idempotent: bool,
     now: float,
+    guard: Guard,
     batch: str | None = None,
 ) -> list[Entered]:
-    images = [
-        drafts.image(values, store.collection, _importance(store, values), now)
+    images = {
+        new_ids.new(): drafts.image(values, store.collection, _importance(store, values), now)
         for values in checked
-    ]
-    encoded = meaning.embed(store, _texts_to_embed(store, images, idempotent))
+    }
+    encoded = meaning.embed(store, _texts_to_embed(store, images.values(), idempotent))
+    look = guard.look(images, encoded)
 
-    def work(tx: Tx) -> list[Entered]:
+    def work(tx: Tx) -> tuple[list[Entered], list[Conflict]]:
         meaning.keep(store, tx.connection, encoded.values())
-        return [_enter(store, tx, image, idempotent) for image in images]
+        entered = [_enter(store, tx, id, image, idempotent) for id, image in images.items()]
+        new = [one.memory.id for one in entered if one.new]
+        told = guard.settle(tx, look, new)
+        return [_as_settled(store, tx, one, guard) for one in entered], told
 
-    entered = store.write(op, work, batch=batch)
+    entered, told = store.write(op, work, batch=batch)
+    guard.written.update(one.memory.id for one in entered if one.new)
+    guard.told += told
     store.touches.add([one.memory.id for one in entered if not one.new], now)
     return entered
+
+
+def _as_settled(store: Store, tx: Tx, one: Entered, guard: Guard) -> Entered:
+    """Return a memory with what superseding has made of it."""
+    if guard.policy != "supersede":
+        return one
+    return Entered(listing.must_get(store, tx.connection, one.memory.id), one.new)
 
 
 def _importance(store: Store, values: Mapping[str, Any]) -> float:
@@ -141,7 +175,7 @@ def _importance(store: Store, values: Mapping[str, Any]) -> float:
     return 0.5 if checked is None else float(checked)
 
 
-def _texts_to_embed(store: Store, images: list[Image], idempotent: bool) -> list[str]:
+def _texts_to_embed(store: Store, images: Iterable[Image], idempotent: bool) -> list[str]:
     if not idempotent:
         return [image["text"] for image in images]
     with store.read() as connection:
@@ -152,12 +186,11 @@ def _texts_to_embed(store: Store, images: list[Image], idempotent: bool) -> list
         ]
 
 
-def _enter(store: Store, tx: Tx, image: Image, idempotent: bool) -> Entered:
+def _enter(store: Store, tx: Tx, id: str, image: Image, idempotent: bool) -> Entered:
     if idempotent:
         found = listing.same_content(store, tx.connection, image["text"])
         if found is not None:
             return Entered(found, new=False)
-    id = ids.new()
     placed = {**image, **_next_position(tx, image)}
     tx.put("memory", id, placed)
     return Entered(memories.from_image(id, placed), new=True)
@@ -212,17 +245,9 @@ def edit(
     )
 
     def work(tx: Tx) -> Memory:
-        before = present(store, tx, id)
+        before = listing.present(store, tx, id)
         meaning.keep(store, tx.connection, encoded.values())
         tx.put("memory", id, drafts.changed_image(before, values))
         return listing.must_get(store, tx.connection, id)
 
     return store.write("edit", work)
-
-
-def present(store: Store, tx: Tx, id: str) -> Image:
-    """Return the image of a memory of this store's collection. Raises NotFound."""
-    image = tx.get("memory", id)
-    if image is None or image["collection"] != store.collection:
-        raise listing.not_found(id)
-    return image

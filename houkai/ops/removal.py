@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import apsw
+
 from houkai import params
 from houkai.handle import Store
 from houkai.rules import clean
@@ -28,24 +30,33 @@ def forget(store: Store, memory_id: params.MemoryId) -> bool:
 
 def remove(tx: Tx, id: str) -> None:
     """Take a memory out inside an operation: its links, the marks it left on others, the row."""
-    links: list[tuple[Any, ...]] = tx.connection.execute(
-        """select s.id, l.rel, d.id from link l join memory s on s.pk = l.src
-           join memory d on d.pk = l.dst
-           where l.src = (select pk from memory where id = ?1)
-              or l.dst = (select pk from memory where id = ?1)""",
-        (id,),
-    ).fetchall()
-    for src, rel, dst in links:
+    for src, rel, dst, _ in links_of(tx.connection, id):
         tx.put("link", link_key(src, rel, dst), None)
-    hidden: list[tuple[Any, ...]] = tx.connection.execute(
-        "select id from memory where superseded_by = ?", (id,)
-    ).fetchall()
-    for (other,) in hidden:
+    for other in hidden_by(tx.connection, id):
         image = dict(tx.get("memory", other) or {})
         image.pop("superseded_by", None)
         image.pop("superseded_at", None)
         tx.put("memory", other, image)
     tx.put("memory", id, None)
+
+
+def links_of(connection: apsw.Connection, id: str) -> list[tuple[Any, ...]]:
+    """Return (source, relation, target, created_at) of every link from or to a memory."""
+    return connection.execute(
+        """select s.id, l.rel, d.id, l.created_at from link l join memory s on s.pk = l.src
+           join memory d on d.pk = l.dst
+           where l.src = (select pk from memory where id = ?1)
+              or l.dst = (select pk from memory where id = ?1)""",
+        (id,),
+    ).fetchall()
+
+
+def hidden_by(connection: apsw.Connection, id: str) -> dict[str, float]:
+    """Return when a memory superseded others, by their ids."""
+    rows: list[tuple[Any, ...]] = connection.execute(
+        "select id, superseded_at from memory where superseded_by = ?", (id,)
+    ).fetchall()
+    return dict(rows)
 
 
 def nuke(store: Store) -> int:

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from houkai.ops import (
+    conflicts,
+    curation,
     evaluate,
     health,
     history,
@@ -19,6 +21,9 @@ from houkai.ops import (
     packing,
     recall,
     removal,
+    superseding,
+    tags,
+    trash,
     undoing,
 )
 
@@ -60,6 +65,8 @@ OPERATIONS: Final = (
     ),
     Operation(links.link, "POST /links", "write", True, core=True),
     Operation(links.neighbors, "GET /memories/{memory_id}/neighbors", core=True),
+    Operation(superseding.supersede, "POST /supersede", "write", True, core=True),
+    Operation(conflicts.find_conflicts, "POST /conflicts", core=True),
     Operation(history.history, "GET /memories/{memory_id}/history", core=True),
     Operation(undoing.undo, "POST /undo", "write", core=True),
     Operation(listing.list_recent, "GET /memories", core=True),
@@ -67,6 +74,17 @@ OPERATIONS: Final = (
     Operation(links.unlink, "POST /unlink", "destroy", True),
     Operation(links.subgraph, "POST /subgraph"),
     Operation(links.find_path, "POST /find_path"),
+    Operation(superseding.restore, "POST /restore", "write", True),
+    Operation(curation.merge, "POST /merge", "destroy"),
+    Operation(curation.versions, "GET /memories/{memory_id}/versions"),
+    Operation(tags.list_tags, "GET /tags"),
+    Operation(tags.rename_tag, "POST /tags/rename", "write", True),
+    Operation(tags.merge_tags, "POST /tags/merge", "write", True),
+    Operation(tags.delete_tag, "DELETE /tags/{tag}", "write", True),
+    Operation(trash.trash, "POST /trash", "destroy", True),
+    Operation(trash.trash_list, "GET /trash"),
+    Operation(trash.trash_restore, "POST /trash/restore", "write", True),
+    Operation(trash.trash_purge, "POST /trash/purge", "destroy", True),
     Operation(evaluate.eval_recall, "POST /eval_recall"),
     Operation(undoing.redo, "POST /redo", "write"),
     Operation(history.journal, "GET /journal", alias="journal_tail"),

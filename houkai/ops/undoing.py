@@ -13,13 +13,21 @@ from houkai.errors import Diverged, NotFound
 from houkai.handle import Store
 from houkai.model import JournalEntry
 from houkai.ops.history import resolve_operation
+from houkai.ops.superseding import superseders
 from houkai.rules import clean
 from houkai.storage import chain
 from houkai.storage import history as log
 from houkai.storage.journal import Tx, batch_of
-from houkai.storage.rows import Image
+from houkai.storage.rows import Image, split_link_key
 
 Pair = tuple[str, str, Image | None, Image | None]
+_WITH_PREVIOUS: Final = """from change c
+  join change p on p.kind = c.kind and p.key = c.key and p.operation = coalesce(
+    (select max(operation) from change
+     where kind = c.kind and key = c.key and operation < c.operation), c.operation)
+  join operation o on o.seq in (p.operation, c.operation)
+  where c.operation = ?"""
+"""The changes of an operation, each with the one before it of the same row if there is one."""
 _STANDING: Final = "o.undone_by is null and o.op not in ('undo', 'redo')"
 _WITHIN: Final = """o.undone_by is null and o.at >= :since and o.seq <= :last
   and not exists (select 1 from operation u where u.seq = o.undoes and u.at >= :since
@@ -144,10 +152,37 @@ def _undo_operation(tx: Tx, seq: int) -> int:
         _refuse_unrecorded(tx.connection, one)
     pairs = _merged([log.changes(tx.connection, one) for one in seqs])
     _refuse_moved(tx, seq, pairs)
-    for kind, key, before, _ in sorted(pairs, key=_safe_order):
-        tx.put(kind, key, before)
+    _put_back(tx, seq, pairs)
     tx.undo(seqs)
     return tx.seq
+
+
+def _put_back(tx: Tx, seq: int, pairs: Sequence[Pair]) -> None:
+    """Restore every row's image before. Raises Diverged where one would hang in the air."""
+    adrift: list[str] = []
+    for kind, key, before, _ in sorted(pairs, key=_safe_order):
+        ends = split_link_key(key)[::2] if kind == "link" and before is not None else ()
+        if all(tx.get("memory", end) is not None for end in ends):
+            tx.put(kind, key, before)
+        else:
+            adrift.append(f"{kind} {key}")
+    adrift += [
+        f"memory {key}"
+        for kind, key, before, _ in pairs
+        if kind == "memory" and before is not None and _is_lost(tx, key)
+    ]
+    if adrift:
+        raise Diverged(
+            f"Operation {seq} cannot be undone: what it would bring back hangs on memories that"
+            f" are gone or superseded since: {', '.join(adrift[:3])}.",
+            adrift,
+        )
+
+
+def _is_lost(tx: Tx, id: str) -> bool:
+    """Say whether a memory is superseded by one that is not there, or in a circle."""
+    above = superseders(tx.connection, id)
+    return bool(above) and (id in above or any(tx.get("memory", one) is None for one in above))
 
 
 def _merged(groups: Sequence[Sequence[Pair]]) -> list[Pair]:
@@ -175,14 +210,17 @@ def _refuse_unrecorded(connection: apsw.Connection, seq: int) -> None:
             f"Operation {seq} cannot be undone: the journal was pruned beyond it.",
             hint="Nothing was changed.",
         )
-    blind: int | None = connection.execute(
-        """select o.seq from change c
-           join change p on p.kind = c.kind and p.key = c.key and p.operation = coalesce(
-             (select max(operation) from change
-              where kind = c.kind and key = c.key and operation < c.operation), c.operation)
-           join operation o on o.seq in (p.operation, c.operation)
-           where c.operation = ? and o.meta ->> '$.images' = 0 limit 1""",
+    purged = connection.execute(
+        f"select c.key {_WITH_PREVIOUS} and (c.digest is not null or p.digest is not null) limit 1",
         (seq,),
+    ).get
+    if purged is not None:
+        raise Diverged(
+            f"Operation {seq} cannot be undone: {purged} was purged from the trash.",
+            hint="Nothing was changed.",
+        )
+    blind: int | None = connection.execute(
+        f"select o.seq {_WITH_PREVIOUS} and o.meta ->> '$.images' = 0 limit 1", (seq,)
     ).get
     if blind is not None:
         raise Diverged(

@@ -104,7 +104,8 @@ def prune(connection: apsw.Connection, cut: int) -> dict[str, Any]:
     operations = connection.changes()
     connection.execute(
         """delete from embedding where text_hash not in (select text_hash from memory)
-           and text_hash not in (select text_hash from past)"""
+           and text_hash not in (select text_hash from past)
+           and text_hash not in (select text_hash from trash)"""
     )
     vectors = connection.changes()
     connection.executemany(

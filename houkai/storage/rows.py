@@ -13,7 +13,7 @@ from typing import Any, Final
 import apsw
 
 from houkai import text as words
-from houkai.storage import fulltext, vectors
+from houkai.storage import fulltext, trash, vectors
 
 Image = dict[str, Any]
 
@@ -108,7 +108,7 @@ def _columns(connection: apsw.Connection, image: Image) -> dict[str, Any]:
     """Return what the table stores of an image, the words to index included."""
     get, text = image.get, image["text"]
     values = {name: get(name, _ABSENT.get(name)) for name in MEMORY_FIELDS}
-    values["pinned"] = int(bool(values["pinned"]))
+    values["pinned"] = int(values["pinned"] or 0)
     values["collection"] = _ensure_collection(connection, image["collection"], image["created_at"])
     values["text_hash"] = words.text_hash(text)
     values["content_hash"] = words.content_hash(text)
@@ -258,5 +258,6 @@ def save_link(
 
 KINDS: Final[dict[str, Kind]] = {
     "memory": Kind(load_memory, save_memory, archive_memory, unarchive_memory),
+    "trash": Kind(trash.load, trash.save),
     "link": Kind(load_link, save_link, counterpart=lambda key: split_link_key(key)[2]),
 }

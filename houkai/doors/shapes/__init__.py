@@ -8,13 +8,15 @@ without `from __future__ import annotations`, which would hide `NotRequired` fro
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from houkai.doors.shapes import journal, links, memories, recalls
+from houkai.doors.shapes import conflicts, curation, journal, links, memories, recalls
 from houkai.doors.shapes.picking import Given
 
 SHAPES: Final[Mapping[str, Callable[[Any, Given], Any]]] = {
     "auto_context": recalls.auto_context,
+    "delete_tag": curation.retag,
     "edit": memories.edit,
     "eval_recall": recalls.eval_recall,
+    "find_conflicts": conflicts.find_conflicts,
     "find_path": links.find_path,
     "forget": memories.forget,
     "get": memories.get,
@@ -23,6 +25,9 @@ SHAPES: Final[Mapping[str, Callable[[Any, Given], Any]]] = {
     "journal_tail": journal.journal_tail,
     "link": links.link,
     "list_recent": memories.list_recent,
+    "list_tags": curation.list_tags,
+    "merge": curation.merge,
+    "merge_tags": curation.retag,
     "neighbors": links.neighbors,
     "nuke": memories.nuke,
     "operation": journal.history,
@@ -31,9 +36,17 @@ SHAPES: Final[Mapping[str, Callable[[Any, Given], Any]]] = {
     "redo": journal.undo,
     "remember": memories.remember,
     "remember_many": memories.remember_many,
+    "rename_tag": curation.retag,
+    "restore": conflicts.restore,
     "state_at": journal.state_at,
     "stats": memories.stats,
     "subgraph": links.subgraph,
+    "supersede": conflicts.supersede,
+    "trash": curation.trash,
+    "trash_list": curation.trash_list,
+    "trash_purge": curation.trash_purge,
+    "trash_restore": curation.trash_restore,
     "undo": journal.undo,
     "unlink": links.unlink,
+    "versions": curation.versions,
 }

@@ -3,14 +3,14 @@
 from collections.abc import Mapping
 from typing import Any, TypeVar, cast
 
-from houkai.model import JournalEntry, Memory
+from houkai.model import JournalEntry, Memory, Version
 
 Given = Mapping[str, Any]
 """The arguments of the call, with defaults."""
 Shape = TypeVar("Shape")
 
 
-def pick(shape: type[Shape], record: Memory | JournalEntry, **more: Any) -> Shape:
+def pick(shape: type[Shape], record: Memory | JournalEntry | Version, **more: Any) -> Shape:
     """Return the fields of a record that a shape has, and what else it holds."""
     values = record.to_dict() if isinstance(record, Memory) else vars(record)
     values = {**values, **more}

@@ -1,0 +1,158 @@
+"""The trash: put memories aside, bring them back with what hung on them, drop them for good."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from houkai import params
+from houkai.errors import InputError
+from houkai.handle import Store
+from houkai.model import Link, Memory, TrashEntry
+from houkai.ops import listing, meaning, removal, superseding
+from houkai.rules import clean
+from houkai.storage import erasure, memories, vectors
+from houkai.storage.journal import Tx
+from houkai.storage.rows import Image, link_key
+from houkai.storage.trash import load
+from houkai.storage.vectors import Encoded
+from houkai.text import text_hash
+
+DAY_S: Final = 86_400.0
+
+
+def trash(store: Store, memory_id: params.MemoryId) -> bool:
+    """Put a memory into the trash, from where it can be restored; say whether it was there.
+
+    It is gone for every other operation, with its links, and what it superseded is shown again.
+    """
+    id = clean(trash, {"memory_id": memory_id})["memory_id"]
+
+    def work(tx: Tx) -> bool:
+        image = tx.get("memory", id)
+        if image is None or image["collection"] != store.collection:
+            return False
+        kept = {
+            "collection": store.collection,
+            "deleted_at": tx.at,
+            "actor": store.actor,
+            "memory": image,
+            "links": [list(link) for link in removal.links_of(tx.connection, id)],
+            "hidden": removal.hidden_by(tx.connection, id),
+        }
+        tx.put("trash", id, kept)
+        removal.remove(tx, id)
+        return True
+
+    return store.write("trash", work)
+
+
+def trash_list(store: Store) -> list[TrashEntry]:
+    """Return what is in the trash, oldest first."""
+    with store.read() as connection:
+        rows: list[tuple[Any, ...]] = connection.execute(
+            "select id from trash where collection = ? order by deleted_at, id",
+            (store.collection,),
+        ).fetchall()
+        kept = [(id, load(connection, id)) for (id,) in rows]
+    return [_entry(id, image) for id, image in kept if image is not None]
+
+
+def _entry(id: str, kept: Image) -> TrashEntry:
+    links = [Link(dst, rel) for src, rel, dst, _ in kept["links"] if src == id]
+    memory = memories.from_image(id, kept["memory"], links)
+    return TrashEntry(id, kept["deleted_at"], kept["actor"], memory.to_dict(), kept["collection"])
+
+
+def trash_restore(store: Store, memory_id: params.MemoryId) -> Memory | None:
+    """Bring a memory back from the trash with its links, as far as both ends live; return it.
+
+    Return None when it is not in the trash, or lives already.
+    """
+    id = clean(trash_restore, {"memory_id": memory_id})["memory_id"]
+    encoded = _missing_vectors(store, id)
+
+    def work(tx: Tx) -> Memory | None:
+        kept = tx.get("trash", id)
+        if kept is None or kept["collection"] != store.collection or tx.get("memory", id):
+            return None
+        meaning.keep(store, tx.connection, encoded)
+        tx.put("trash", id, None)
+        _put_back(tx, id, kept)
+        return listing.must_get(store, tx.connection, id)
+
+    return store.write("trash_restore", work)
+
+
+def _missing_vectors(store: Store, id: str) -> list[Encoded]:
+    """Embed a text in the trash whose vectors are gone, as after a change of the model."""
+    with store.read() as connection:
+        kept, model = load(connection, id), vectors.current_model(connection)
+        if kept is None or model is None:
+            return []
+        text = kept["memory"]["text"]
+        if vectors.has(connection, text_hash(text), model.pk):
+            return []
+    return list(meaning.embed(store, [text]).values())
+
+
+def _put_back(tx: Tx, id: str, kept: Image) -> None:
+    """Store a memory again, then tie it to what is there: plain links first, marks after."""
+    image = dict(kept["memory"])
+    above = (image.pop("superseded_by", None), image.pop("superseded_at", None))
+    tx.put("memory", id, image)
+    marks = [(old, id, at) for old, at in kept["hidden"].items()]
+    marks += [(id, *above)] if above[0] is not None else []
+    marked = {(new, "supersedes", old) for old, new, _ in marks}
+    for src, rel, dst, at in kept["links"]:
+        ends_live = all(tx.get("memory", end) is not None for end in (src, dst))
+        if ends_live and (src, rel, dst) not in marked:
+            tx.put("link", link_key(src, rel, dst), {"created_at": at})
+    for old, new, at in marks:
+        superseding.mark(tx, old, new, at)
+    superseding.settle_pin(tx, id)
+
+
+def trash_purge(
+    store: Store,
+    memory_id: params.MemoryId | None = None,
+    older_than_days: params.Days = None,
+) -> int:
+    """Drop what is in the trash for good: one memory, what is older, or all; return how many.
+
+    This cannot be undone: what the memories said goes from the journal too. Raises InputError.
+    """
+    given = {"memory_id": memory_id, "older_than_days": older_than_days}
+    id, days = clean(trash_purge, given).values()
+    if id is not None and days is not None:
+        raise InputError("Give memory_id or older_than_days, not both.")
+    return _purge(store, id, None if days is None else store.now() - days * DAY_S)
+
+
+def trash_purge_expired(
+    store: Store, ttl_days: params.TtlDays, *, now: params.CreatedAt = None
+) -> int:
+    """Drop what has been in the trash for longer than some days, for good; return how many.
+
+    Zero days or fewer drop nothing, so that a missing setting never empties the trash.
+    """
+    values = clean(trash_purge_expired, {"ttl_days": ttl_days, "now": now}, at=store.now())
+    if values["ttl_days"] <= 0:
+        return 0
+    moment = store.now() if values["now"] is None else values["now"]
+    return _purge(store, None, moment - values["ttl_days"] * DAY_S)
+
+
+def _purge(store: Store, id: str | None, before: float | None) -> int:
+    def work(tx: Tx) -> int:
+        rows: list[tuple[Any, ...]] = tx.connection.execute(
+            """select id from trash where collection = :collection
+               and (:id is null or id = :id) and (:before is null or deleted_at < :before)""",
+            {"collection": store.collection, "id": id, "before": before},
+        ).fetchall()
+        ids = [gone for (gone,) in rows]
+        for gone in ids:
+            tx.put("trash", gone, None)
+        erasure.erase(tx.connection, ids)
+        return len(ids)
+
+    return store.write("trash_purge", work)

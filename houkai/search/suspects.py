@@ -1,0 +1,122 @@
+"""Which pairs of memories may conflict: those near in meaning, and in deep mode near in words too.
+
+All are eligible on both sides, and of one type. A pair is the numbers of its memories, the
+smaller first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+from functools import partial
+from typing import Any, Final
+
+import apsw
+import numpy as np
+
+from houkai.search import blend, dense, lexical, pairs, pool
+from houkai.search import query as queries
+from houkai.search.sketches import Sketches
+from houkai.storage.eligible import Filter, condition
+
+Pairs = dict[tuple[int, int], float]
+DEEP_HITS: Final = 10
+"""Best hits of a hybrid search that deep mode looks at for each memory."""
+DEPTH: Final = 100
+"""Candidates of each channel that such a search ranks."""
+
+
+def pair(one: int, other: int) -> tuple[int, int]:
+    """Return two numbers as a pair."""
+    return (one, other) if one < other else (other, one)
+
+
+def near(
+    connection: apsw.Connection,
+    where: Filter,
+    sketches: Sketches,
+    threshold: float,
+    subject: int | None,
+    most: int,
+) -> Pairs:
+    """Return pairs at least that similar with their similarities, of one memory or of all.
+
+    Of more than `most` pairs the most similar are returned.
+    """
+    if subject is not None:
+        return _near_one(connection, where, sketches, threshold, subject)
+    found = [
+        one
+        for shelf in pairs.shelves(connection, where)
+        for one in pairs.similar(shelf, threshold, most)
+    ]
+    found.sort(key=lambda one: -one.similarity)
+    return {(one.a, one.b): one.similarity for one in found[:most]}
+
+
+def _near_one(
+    connection: apsw.Connection,
+    where: Filter,
+    sketches: Sketches,
+    threshold: float,
+    subject: int,
+) -> Pairs:
+    mine = pairs.windows_of(connection, [subject]).get(subject)
+    if mine is None:
+        return {}
+    alike = replace(where, type=_one(connection, subject)[0])
+    found = pairs.around(connection, mine, alike, sketches, threshold)
+    return {pair(subject, pk): value for pk, value in found.items() if pk != subject}
+
+
+def worded(
+    connection: apsw.Connection, where: Filter, sketches: Sketches, subject: int | None
+) -> set[tuple[int, int]]:
+    """Return the pairs of each memory and its best hits in a hybrid search for its own text."""
+    sql, values = condition(where)
+    subjects: list[tuple[Any, ...]] = (
+        connection.execute(f"select m.pk from memory m where {sql}", values).fetchall()
+        if subject is None
+        else [(subject,)]
+    )
+    return {
+        pair(pk, hit)
+        for (pk,) in subjects
+        for hit in _hits(connection, where, sketches, pk)
+        if hit != pk
+    }
+
+
+def _hits(connection: apsw.Connection, where: Filter, sketches: Sketches, pk: int) -> list[int]:
+    type, text = _one(connection, pk)
+    alike, asked = replace(where, type=type), queries.understand(text)
+    mine = pairs.windows_of(connection, [pk]).get(pk)
+    vector = None if mine is None else mine[0]
+    close = dense.NONE if vector is None else dense.search(connection, vector, alike, sketches)
+    found = pool.gather(
+        connection,
+        asked,
+        dense.best(close, DEPTH),
+        lexical.search(connection, asked, alike, DEPTH),
+        vector,
+        partial(sketches.windows, connection),
+    )
+    score = blend.blend(asked, found, lexical.wording(connection, asked, found.pk, alike)).total()
+    best = np.lexsort((-found.pk, -score))[: DEEP_HITS + 1]
+    return [int(hit) for hit in found.pk[best]]
+
+
+def similarities(connection: apsw.Connection, wanted: Collection[tuple[int, int]]) -> Pairs:
+    """Return the similarity of each pair, 0 where one of the two has no vector."""
+    windows = pairs.windows_of(connection, sorted({pk for one in wanted for pk in one}))
+    return {
+        (a, b): pairs.similarity(windows[a], windows[b]) if a in windows and b in windows else 0.0
+        for a, b in wanted
+    }
+
+
+def _one(connection: apsw.Connection, pk: int) -> tuple[Any, ...]:
+    row: tuple[Any, ...] = connection.execute(
+        "select type, text from memory where pk = ?", (pk,)
+    ).get
+    return row
