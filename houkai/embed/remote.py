@@ -141,13 +141,16 @@ class RemoteEmbedder(ABC):
         if rows.ndim != 2 or not rows.size or rows.dtype.kind not in "fiu":
             raise self._refusal("something that is not a list of numbers for each text")
         wide = rows.astype(np.float64)
-        length = np.linalg.norm(wide, axis=1, keepdims=True)
-        if not np.isfinite(length).all():
+        if not np.isfinite(wide).all():
             raise self._refusal("NaN or infinity")
-        if not length.all():
+        # Dividing by the largest value first keeps squares from overflowing or vanishing.
+        largest = np.abs(wide).max(axis=1, keepdims=True)
+        if not largest.all():
             raise self._refusal("a vector of zeros")
+        wide /= largest
         self._settle(rows.shape[1])
-        unit: NDArray[np.float32] = (wide / length).astype(np.float32)
+        wide /= np.linalg.norm(wide, axis=1, keepdims=True)
+        unit: NDArray[np.float32] = wide.astype(np.float32)
         return unit
 
     def _refusal(self, what: str) -> NotReady:
