@@ -109,10 +109,15 @@ class _Run:
             self._tell()
 
     def _batches(self) -> Iterator[Texts]:
-        """Yield texts that lack vectors; no snapshot is held while they are embedded."""
-        for source in reembedding.SOURCES:
-            after: int | None = 0
-            while after is not None:
+        """Yield texts that lack vectors; no snapshot is held while they are embedded.
+
+        What others write meanwhile waits for the next pass, or this one might never end.
+        """
+        with self.db.read() as connection:
+            ends = reembedding.ends(connection)
+        for source, end in ends.items():
+            after = 0
+            while after < end:
                 with self.db.read() as connection:
                     after, texts = reembedding.unembedded(
                         connection, self.target, source, after, self.size

@@ -18,6 +18,7 @@ Texts = dict[bytes, str]
 Source = Literal["memory", "past"]
 SOURCES: Final[tuple[Source, ...]] = get_args(Source)
 """Where texts are that need vectors: what recall shows, and what an undo can bring back."""
+END: Final = 2**63 - 1
 
 
 def begin(connection: apsw.Connection, name: str, dim: int, fingerprint: str) -> int:
@@ -51,9 +52,17 @@ def arrived(connection: apsw.Connection, target: int) -> bool:
     return bool(present == target)
 
 
+def ends(connection: apsw.Connection) -> dict[Source, int]:
+    """Return the last row of each table at present."""
+    return {
+        source: connection.execute(f"select coalesce(max(pk), 0) from {source}").get
+        for source in SOURCES
+    }
+
+
 def unembedded(
     connection: apsw.Connection, target: int, source: Source, after: int, limit: int
-) -> tuple[int | None, Texts]:
+) -> tuple[int, Texts]:
     """Return texts of a table that lack vectors of a model, and the row to go on after."""
     rows: list[tuple[Any, ...]] = connection.execute(
         f"""select pk, text_hash, text from {source} t where pk > ?
@@ -61,7 +70,7 @@ def unembedded(
             order by pk limit ?""",
         (after, target, limit),
     ).fetchall()
-    return rows[-1][0] if rows else None, {hash: text for _, hash, text in rows}
+    return rows[-1][0] if rows else END, {hash: text for _, hash, text in rows}
 
 
 def enter(connection: apsw.Connection, target: int, encoded: Sequence[vectors.Encoded]) -> None:
