@@ -6,7 +6,7 @@ a library call; `houkai.doors.wire` turns the same aliases into JSON Schema.
 
 from __future__ import annotations
 
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 from houkai import limits
 from houkai.clock import Moment
@@ -258,4 +258,8 @@ DryRun = Annotated[bool, Doc("Only tell what would happen.")]
 OperationName = Annotated[str | None, Doc("Only this kind of operation, such as edit."), _label]
 BatchSize = Annotated[
     int, Doc("How many to embed and commit at once."), Between(1, 10_000, whole=True)
+]
+EmbedderSpec = Annotated[
+    Any,
+    Doc("minilm, openai:MODEL or ollama:MODEL, an Embedder, or a callable from texts to vectors."),
 ]

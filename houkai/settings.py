@@ -28,6 +28,7 @@ class UserSettings:
 
     db: Place
     collection: Place
+    embedder: Place
     config_path: Path
     config: dict[str, Any] = field(default_factory=dict)
 
@@ -38,7 +39,9 @@ def config_path() -> Path:
     return Path(os.environ.get("HOUKAI_CONFIG") or Path(base) / "houkai" / "config.toml")
 
 
-def load(db: str | None = None, collection: str | None = None) -> UserSettings:
+def load(
+    db: str | None = None, collection: str | None = None, embedder: str | None = None
+) -> UserSettings:
     """Resolve the settings; arguments are what a caller or a flag gave. Raises InputError."""
     path = config_path()
     config = _read(path)
@@ -48,6 +51,7 @@ def load(db: str | None = None, collection: str | None = None) -> UserSettings:
         collection=_resolve(
             collection, "HOUKAI_COLLECTION", config.get("collection"), path, "default"
         ),
+        embedder=_resolve(embedder, "HOUKAI_EMBEDDER", config.get("embedder"), path, "minilm"),
         config_path=path,
         config=config,
     )
@@ -71,6 +75,8 @@ def _resolve(given: str | None, variable: str, configured: Any, path: Path, defa
         return Place(environment, variable)
     if configured is not None:
         if not isinstance(configured, str) or not configured:
-            raise InputError(f"In {path}, db and collection must be text, got {configured!r}.")
+            raise InputError(
+                f"In {path}, db, collection and embedder must be text, got {configured!r}."
+            )
         return Place(configured, str(path))
     return Place(default, "default")

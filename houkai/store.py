@@ -11,6 +11,7 @@ from houkai import clock as clocks
 from houkai import ops, params, settings
 from houkai.clock import Clock
 from houkai.conflict_rules import DUPLICATE_SIMILARITY, ConflictFn
+from houkai.embed.spec import as_embedder
 from houkai.errors import InputError, StorageError, shown
 from houkai.handle import ImportanceFn, Reranker, Settings, Store
 from houkai.model import HybridWeights
@@ -25,8 +26,10 @@ class MemoryStore(Store):
     """Open a memory file, made when it is not there, and operate on one collection of it.
 
     `path` defaults to the file every door shares (HOUKAI_DB, config file, ~/.houkai/memory.db);
-    ":memory:" keeps everything in RAM. `embedder` is an Embedder or any callable from a list of
-    texts to vectors. Threads may share a store; close it, or use `with`, to leave just one file.
+    ":memory:" keeps everything in RAM. `embedder` is a spec such as "ollama:nomic-embed-text", an
+    Embedder, or any callable from a list of texts to vectors; it defaults to HOUKAI_EMBEDDER, the
+    config file, the bundled model. Threads may share a store; close it, or use `with`, to leave
+    just one file.
     Raises Foreign, Corrupt, SchemaTooNew, ReadOnly; the file is then left as it was.
     """
 
@@ -61,7 +64,7 @@ class MemoryStore(Store):
         )
         if options["collection"] == ANY_COLLECTION:
             raise InputError('collection must be a name; "*" stands for all of them.')
-        model = _embedder(embedder)
+        model = as_embedder(where.embedder.value if embedder is None else embedder)
         super().__init__(
             Database(where.db.value, durability=durability),
             model,
@@ -166,6 +169,7 @@ class MemoryStore(Store):
     undo_since = ops.undoing.undo_since
     redo = ops.undoing.redo
 
+    reembed = ops.reembed.reembed
     stats = ops.health.stats
 
 
@@ -187,13 +191,3 @@ def _file_name(path: str | os.PathLike[str] | None) -> str | None:
     if not isinstance(name, str) or not name or "\0" in name:
         raise InputError(f"path must name a file, got {shown(path)}.")
     return name
-
-
-def _embedder(given: Any) -> Any:
-    if given is None:
-        from houkai.embed.minilm import MiniLM
-
-        return MiniLM()
-    from houkai.embed.adapt import adapt
-
-    return adapt(given)

@@ -15,7 +15,7 @@ from houkai.embed import lockfile, minilm
 from houkai.errors import Busy, Corrupt, HoukaiError
 from houkai.handle import Store
 from houkai.settings import UserSettings
-from houkai.storage import files, migrate, vectors
+from houkai.storage import files, migrate, reembedding, vectors
 from houkai.storage.database import MEMORY, Database
 
 
@@ -29,6 +29,7 @@ def stats(store: Store) -> dict[str, Any]:
         ).fetchall()
         by_type = dict(rows)
         model = vectors.current_model(connection)
+        coming = reembedding.coming(connection)
         links, operations, collections = connection.execute(
             """select (select count(*) from link), (select count(*) from operation),
                       (select count(*) from collection)"""
@@ -46,6 +47,7 @@ def stats(store: Store) -> dict[str, Any]:
         "bytes": pages * size,
         "model": model.name if model else None,
         "unembedded": unembedded,
+        "reembedding": coming,
     }
 
 

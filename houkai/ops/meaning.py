@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import apsw
 
@@ -15,15 +16,31 @@ from houkai.storage.vectors import Encoded, StoredModel
 
 def mismatch(store: Store, model: StoredModel | None) -> ModelMismatch | None:
     """Return the error that tells why this store's embedder cannot read the file's vectors."""
-    mine = store.embedder
-    # A callable's name says nothing of its width, which only its first vector tells.
-    if model is None or (model.fingerprint == mine.fingerprint and mine.dim in (0, model.dim)):
+    if model is None:
         return None
+    mine = store.embedder
+    fingerprint = _fingerprint(mine, model.dim)
+    # A callable's name says nothing of its width, which only its first vector tells.
+    if model.fingerprint == fingerprint and mine.dim in (0, model.dim):
+        return None
+    hint = "Open it with the first model, or run `houkai reembed` to change over."
+    if model.coming == fingerprint:
+        hint = "It is being changed over; run `houkai reembed` to go on if nobody does."
     return ModelMismatch(
         f"{store.db.name} holds vectors of the model {model.name!r} ({model.dim} dimensions), "
         f"but the store was opened with {mine.name!r} ({mine.dim or 'unknown'} dimensions).",
-        hint="Open it with the first model, or run `houkai reembed` to change over.",
+        hint=hint,
     )
+
+
+def _fingerprint(embedder: Any, dim: int) -> str:
+    """Return an embedder's fingerprint, taking the file's word for a dimension not yet known.
+
+    That spares a remote model a request; its first vector tells whether the file was right.
+    """
+    if not embedder.dim and hasattr(embedder, "fingerprint_at"):
+        return str(embedder.fingerprint_at(dim))
+    return str(embedder.fingerprint)
 
 
 def embed(store: Store, texts: Iterable[str]) -> dict[bytes, Encoded]:

@@ -64,6 +64,7 @@ def rank(
         if as_of is not None:
             known = known_by(connection, as_of, where.now)
             where = replace(where, now=as_of, known_by=known)
+        vector = _confirmed(store, connection, vector, how)
         hydrate = partial(_hydrate, store, connection, where)
         found = _gather(store, connection, asked, vector, where, how, k)
         scored = _score(store, connection, found, asked, how, where)
@@ -88,10 +89,27 @@ def _vector(store: Store, asked: Query, how: Ranking) -> Vector | None:
             raise error
         return vector
     except NotReady as error:
-        if how.mode == "semantic":
-            raise
-        note(f"Recall by words only: {error.line()}")
+        _go_by_words(how, error)
         return None
+
+
+def _confirmed(
+    store: Store, connection: apsw.Connection, vector: Vector | None, how: Ranking
+) -> Vector | None:
+    """Let a vector go if the file has changed its model since the query was embedded."""
+    if vector is None:
+        return None
+    error = mismatch(store, vectors.current_model(connection))
+    if error is None:
+        return vector
+    _go_by_words(how, error)
+    return None
+
+
+def _go_by_words(how: Ranking, error: NotReady) -> None:
+    if how.mode == "semantic":
+        raise error
+    note(f"Recall by words only: {error.line()}")
 
 
 def _gather(

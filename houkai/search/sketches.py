@@ -49,8 +49,9 @@ class InFile:
     def nearest(
         self, connection: apsw.Connection, vector: Vector, scope: int | None, limit: int
     ) -> Windows:
-        """Return the windows with the nearest sketches; of few windows, all."""
-        if limit > KNN_LIMIT or self.size(connection) <= EXACT:
+        """Return the windows with the nearest sketches; all if they are few or not all in vec0."""
+        few = limit > KNN_LIMIT or self.size(connection) <= EXACT
+        if few or not vectors.is_filled(connection):
             return _all(connection, scope)
         inside = "" if scope is None else "and collection = :scope"
         rows = connection.execute(

@@ -2,6 +2,7 @@
 
 A vector is stored once for each window of a text as float16 (little-endian); its sketch holds one
 bit a dimension. `memory_vec` is derived: it maps every window of every live memory to its sketch.
+While meta.indexed is there, only memories up to that number are sure to be in it.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import apsw
 
@@ -39,6 +40,8 @@ class StoredModel:
     name: str
     dim: int
     fingerprint: str
+    coming: str | None = None
+    """Fingerprint of the model that a re-embedding is changing the file over to."""
 
 
 def encode(hashes: Iterable[bytes], arrays: Sequence[NDArray[np.float32]]) -> list[Encoded]:
@@ -68,19 +71,26 @@ def sketch(vector: NDArray[np.float32]) -> bytes:
 def current_model(connection: apsw.Connection) -> StoredModel | None:
     """Return the model the file's vectors were made with, None before the first."""
     row = connection.execute(
-        """select pk, name, dim, fingerprint from model
+        """select pk, name, dim, fingerprint, (select fingerprint from model
+             where pk = (select value from meta where key = 'reembed')) from model
            where pk = (select value from meta where key = 'model')"""
     ).get
     return StoredModel(*row) if row else None
 
 
-def adopt_model(connection: apsw.Connection, name: str, dim: int, fingerprint: str) -> StoredModel:
-    """Make this the file's model; the sketches of another are dropped with their table."""
+def enter_model(connection: apsw.Connection, name: str, dim: int, fingerprint: str) -> int:
+    """Return the number of a model, which is entered if the file has never met it."""
     connection.execute(
         "insert into model(name, dim, fingerprint) values (?, ?, ?) on conflict do nothing",
         (name, dim, fingerprint),
     )
-    pk = connection.execute("select pk from model where fingerprint = ?", (fingerprint,)).get
+    pk: int = connection.execute("select pk from model where fingerprint = ?", (fingerprint,)).get
+    return pk
+
+
+def adopt_model(connection: apsw.Connection, name: str, dim: int, fingerprint: str) -> StoredModel:
+    """Make this the model of a file that has none."""
+    pk = enter_model(connection, name, dim, fingerprint)
     connection.execute("insert or replace into meta(key, value) values ('model', ?)", (pk,))
     rebuild(connection)
     return StoredModel(pk, name, dim, fingerprint)
@@ -88,6 +98,13 @@ def adopt_model(connection: apsw.Connection, name: str, dim: int, fingerprint: s
 
 def rebuild(connection: apsw.Connection) -> None:
     """Make the sketch table anew from the stored vectors of the present model."""
+    renew_index(connection)
+    while fill_index(connection, 1_000):
+        pass
+
+
+def renew_index(connection: apsw.Connection) -> None:
+    """Put an empty sketch table in the place of the present one; `fill_index` fills it."""
     model = current_model(connection)
     bits = -(-model.dim // 8) * 8 if model else 384
     connection.execute("drop table if exists memory_vec")
@@ -95,22 +112,75 @@ def rebuild(connection: apsw.Connection) -> None:
         "create virtual table memory_vec using"
         f" vec0(collection integer partition key, sketch bit[{bits}])"
     )
-    connection.execute(
-        """insert into memory_vec(rowid, collection, sketch)
-           select m.pk * 8192 + e.window, m.collection, vec_bit(e.sketch)
+    connection.execute("insert or replace into meta(key, value) values ('indexed', 0)")
+    _tell_others(connection)
+
+
+def fill_index(connection: apsw.Connection, limit: int) -> bool:
+    """Enter the next memories into a renewed sketch table; False when all are in.
+
+    vec0 takes 35 to 75 µs a row, so a large file is filled in several transactions.
+    """
+    at = connection.execute("select value from meta where key = 'indexed'").get
+    if at is None:
+        return False
+    last = connection.execute(
+        "select max(pk) from (select pk from memory where pk > ? order by pk limit ?)", (at, limit)
+    ).get
+    if last is None:
+        connection.execute("delete from meta where key = 'indexed'")
+        return False
+    rows = connection.execute(
+        """select m.pk * 8192 + e.window, m.collection, e.sketch
            from memory m join embedding e on e.text_hash = m.text_hash
-           where e.model = (select value from meta where key = 'model')"""
+           where m.pk > ? and m.pk <= ?
+             and e.model = (select value from meta where key = 'model')
+             and not exists (select 1 from memory_vec where rowid = m.pk * 8192 + e.window)""",
+        (at, last),
+    ).fetchall()
+    # Not one statement: SQLite would put the rows by, and vec0 would not know them for bits.
+    connection.executemany(
+        "insert into memory_vec(rowid, collection, sketch) values (?, ?, vec_bit(?))", rows
     )
+    connection.execute("update meta set value = ? where key = 'indexed'", (last,))
+    return True
+
+
+def is_filled(connection: apsw.Connection) -> bool:
+    """Say whether the sketch table holds every memory that has vectors."""
+    return bool(
+        connection.execute("select not exists (select 1 from meta where key = 'indexed')").get
+    )
+
+
+def _tell_others(connection: apsw.Connection) -> None:
+    """Have every process read its copy of the sketches anew."""
     connection.execute("update meta set value = value + 1 where key = 'vector_epoch'")
 
 
 def keep(connection: apsw.Connection, encoded: Encoded, model: int) -> None:
     """Store a text's vectors unless the file has them."""
+    if has(connection, encoded.hash, model):
+        return
     connection.executemany(
         """insert into embedding(text_hash, model, window, vector, sketch)
-           values (?, ?, ?, ?, ?) on conflict do nothing""",
+           values (?, ?, ?, ?, ?)""",
         [(encoded.hash, model, w, *pair) for w, pair in enumerate(encoded.windows)],
     )
+    _index_waiting(connection, encoded.hash, model)
+
+
+def _index_waiting(connection: apsw.Connection, hash: bytes, model: int) -> None:
+    """Enter the memories that were stored before their text had vectors of the file's model."""
+    waiting: list[tuple[Any, ...]] = connection.execute(
+        """select pk, collection from memory where text_hash = ?
+           and ? = (select value from meta where key = 'model')""",
+        (hash, model),
+    ).fetchall()
+    for pk, collection in waiting:
+        index(connection, pk, collection, hash)
+    if waiting:
+        _tell_others(connection)
 
 
 def has(connection: apsw.Connection, hash: bytes, model: int) -> bool:
