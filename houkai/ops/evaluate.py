@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Unpack
+from typing import Annotated, Any, Unpack
 
 from houkai import evaluation, options, params
-from houkai.errors import InputError
+from houkai.errors import InputError, shown
 from houkai.handle import Store
-from houkai.ops.recall import find
-from houkai.rules import clean
+from houkai.ops.recall import find, recall
+from houkai.rules import Doc, clean
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,10 @@ class EvalResult:
 
 def eval_recall(
     store: Store,
-    cases: Iterable[EvalCase | Mapping[str, Any]],
+    cases: Annotated[
+        Iterable[EvalCase | Mapping[str, Any]],
+        Doc("Questions, each with the ids of the memories that answer it."),
+    ],
     k: params.K = 5,
     **named: Unpack[options.RecallOptions],
 ) -> EvalResult:
@@ -62,12 +65,13 @@ def _case(case: EvalCase | Mapping[str, Any]) -> EvalCase:
     if isinstance(case, EvalCase):
         return case
     if not isinstance(case, Mapping) or "query" not in case or "relevant_ids" not in case:
-        raise InputError(f"A case needs query and relevant_ids, got {case!r}.")
+        raise InputError(f"A case needs query and relevant_ids, got {shown(case)}.")
     ids = case["relevant_ids"]
     if isinstance(ids, str) or not isinstance(ids, Iterable):
-        raise InputError(f"relevant_ids must be a list of ids, got {ids!r}.")
+        raise InputError(f"relevant_ids must be a list of ids, got {shown(ids)}.")
     known = {name: case.get(name) for name in ("k", "mode")}
-    return EvalCase(str(case["query"]), tuple(str(id) for id in ids), **known)
+    query = clean(recall, {"query": case["query"]})["query"]
+    return EvalCase(query, tuple(str(id) for id in ids), **known)
 
 
 def _measure(store: Store, case: EvalCase, k: int, settings: Mapping[str, Any]) -> dict[str, Any]:

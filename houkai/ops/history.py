@@ -55,7 +55,7 @@ def journal(
         return list(log.operations(connection, sql, bound))
 
 
-def operation(store: Store, ref: str | int) -> list[JournalEntry]:
+def operation(store: Store, ref: params.OperationRef) -> list[JournalEntry]:
     """Return what one operation changed, an entry a row. Raises NotFound, InputError."""
     with store.read() as connection:
         return log.entries_of(connection, resolve_operation(store, connection, ref))

@@ -67,12 +67,17 @@ class Resident:
         """Return the vectors of every window, of which only new ones are read."""
         with self._lock:
             if self._vectors_of is not copy:
-                known = {number: row for row, number in enumerate(self._embeddings)}
                 wanted = copy.embedding.tolist()
+                held = self._vectors
+                rows = {number: row for row, number in enumerate(self._embeddings)}
+                known = {number: rows[number] for number in wanted if number in rows}
                 missing = sorted({number for number in wanted if number not in known})
-                fresh = dense.read_vectors(connection, np.array(missing, np.int64))
-                known |= {number: len(known) + row for row, number in enumerate(missing)}
-                held = np.concatenate([self._vectors, fresh]) if len(self._vectors) else fresh
+                if missing:
+                    fresh = dense.read_vectors(connection, np.array(missing, np.int64))
+                    # Vectors of which none is wanted may be another model's, of another length.
+                    held = np.concatenate([held, fresh]) if known else fresh
+                    start = len(held) - len(fresh)
+                    known |= {number: start + row for row, number in enumerate(missing)}
                 self._vectors = held[[known[number] for number in wanted]]
                 self._embeddings, self._vectors_of = wanted, copy
             return self._vectors

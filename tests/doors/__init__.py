@@ -1,0 +1,1 @@
+"""The machine doors: wires, MCP in one process and over pipes, async."""

@@ -1,0 +1,104 @@
+"""One run through every operation, as the library and as a tool call it.
+
+`Ref(n)` stands for the id of the n-th memory that the run remembered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from tests.support import START
+
+
+class Ref(NamedTuple):
+    """A memory of the run, by the order in which it was remembered."""
+
+    number: int
+
+
+@dataclass(frozen=True)
+class Example:
+    """A tool's call, and the method that does the same; the arguments are shared unless given."""
+
+    tool: str
+    given: Mapping[str, Any] = field(default_factory=dict)
+    method: str = ""
+    arguments: Mapping[str, Any] | None = None
+
+    def library(self, ids: list[str]) -> tuple[str, dict[str, Any]]:
+        """Return the method and its arguments."""
+        given = self.given if self.arguments is None else self.arguments
+        return self.method or self.tool, resolved(given, ids)
+
+
+def resolved(given: Mapping[str, Any], ids: list[str]) -> dict[str, Any]:
+    """Return arguments with ids in the place of references."""
+    return {name: _one(value, ids) for name, value in given.items()}
+
+
+def _one(value: Any, ids: list[str]) -> Any:
+    if isinstance(value, Ref):
+        return ids[value.number]
+    if isinstance(value, list):
+        return [_one(part, ids) for part in value]
+    return {**value, **resolved(value, ids)} if isinstance(value, dict) else value
+
+
+FIRST, SECOND = Ref(0), Ref(1)
+ITEMS = ["The deploy key lives in the vault", {"text": "Ben prefers tabs", "tags": ["style"]}]
+
+EXAMPLES = (
+    Example(
+        "remember",
+        {
+            "text": "Anna lands at nine",
+            "tags": ["travel"],
+            "importance": 0.8,
+            "source": "mail",
+            "author": "user",
+            "entities": ["Anna"],
+            "expires_at": "30d",
+        },
+    ),
+    Example("remember", {"text": "Anna flies with KLM", "trust": "reported", "pinned": True}),
+    Example("remember", {"text": "anna FLIES with klm", "idempotent": True}),
+    Example("remember_many", {"items": ITEMS}),
+    Example("link", {"src_id": FIRST, "dst_id": SECOND, "rel": "refines"}),
+    Example("neighbors", {"memory_id": FIRST}),
+    Example("subgraph", {"memory_ids": [FIRST]}),
+    Example("find_path", {"from_id": SECOND, "to_id": FIRST}),
+    Example("recall", {"query": "when does Anna land", "k": 2, "tag": "travel"}),
+    Example("recall", {"query": "Anna", "explain": True, "touch": False}),
+    Example("recall_pack", {"query": "Anna", "token_budget": 20, "compress": True}),
+    Example("auto_context", {"task": "Fetch Anna from her KLM flight"}, "auto_context_pack"),
+    Example("eval_recall", {"cases": [{"query": "Anna lands", "relevant_ids": [FIRST]}]}),
+    Example("get", {"memory_id": FIRST}),
+    Example("get", {"memory_id": "no such id"}),
+    Example("edit", {"memory_id": FIRST, "text": "Anna lands at ten", "tags": []}),
+    Example("edit", {"memory_id": FIRST, "source": ""}),
+    Example("list_recent", {"limit": 3}),
+    Example("history", {"memory_id": FIRST}),
+    Example("operation", {"ref": 1}),
+    Example("journal_tail", {"n": 3}, "journal", {"limit": 3}),
+    Example("state_at", {"ts": "now"}, "state_at", {"timestamp": "now"}),
+    Example(
+        "get_at",
+        {"memory_id": FIRST, "ts": START},
+        "get_at",
+        {"memory_id": FIRST, "timestamp": START},
+    ),
+    Example("undo", {}, "undo_last"),
+    Example("redo"),
+    Example("undo", {"operation": 1}),
+    Example("edit", {"memory_id": FIRST, "importance": 7}),
+    Example("edit", {"memory_id": "no such id", "importance": 0.7}),
+    Example("link", {"src_id": FIRST, "dst_id": FIRST}),
+    Example("recall", {"query": " "}),
+    Example("unlink", {"src_id": FIRST, "dst_id": SECOND}),
+    Example("forget", {"memory_id": SECOND}),
+    Example("forget", {"memory_id": SECOND}),
+    Example("stats"),
+    Example("nuke", {"confirm": "DELETE ALL"}, "nuke", {}),
+)
