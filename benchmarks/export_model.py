@@ -276,7 +276,8 @@ def main() -> int:
             sha256 = hashlib.sha256(content).hexdigest()
             print(f'"{name}" = {{ sha256 = "{sha256}", bytes = {len(content)} }}')
     except (Failure, OSError, zipfile.BadZipFile) as error:
-        print(f"Error: {error}", file=sys.stderr)
+        sentence = f"{error.filename}: {error.strerror}." if isinstance(error, OSError) else error
+        print(f"Error: {sentence}", file=sys.stderr)
         return 1
     return 0
 

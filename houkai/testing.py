@@ -5,10 +5,10 @@ from __future__ import annotations
 import hashlib
 import math
 import re
-import zlib
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
+from zlib import crc32
 
 from houkai.errors import InputError
 
@@ -70,7 +70,10 @@ def _features(word: str) -> tuple[tuple[int, float], ...]:
     # Words of up to three letters are mostly grammar, which every text shares.
     whole, part = (1.0, 0.5) if len(word) > 3 else (0.5, 0.25)
     padded = f"<{word}>"
-    pieces = [padded[at : at + 3] for at in range(len(padded) - 2)]
-    weighted = [(f"={word}", whole), *((piece, part) for piece in pieces)]
-    hashes = [(zlib.crc32(piece.encode()), weight) for piece, weight in weighted]
-    return tuple((hash >> 1, weight if hash & 1 else -weight) for hash, weight in hashes)
+    data = padded.encode()
+    if len(data) == len(padded):  # ASCII: slices of bytes are slices of letters
+        pieces = [data[at : at + 3] for at in range(len(data) - 2)]
+    else:
+        pieces = [padded[at : at + 3].encode() for at in range(len(padded) - 2)]
+    hashes = [(crc32(b"=" + data), whole), *[(crc32(piece), part) for piece in pieces]]
+    return tuple([(hash >> 1, weight if hash & 1 else -weight) for hash, weight in hashes])

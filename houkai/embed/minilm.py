@@ -73,15 +73,13 @@ class MiniLM:
 
     def passages(self, texts: Sequence[str]) -> list[NDArray[np.float32]]:
         """Return for each text its windows' unit vectors, (windows, 384)."""
-        parts = [self._cut(self._encode(text, n).ids) for n, text in enumerate(texts)]
-        vectors, _ = self._run([ids for part in parts for ids in part])
-        return [vectors[start:stop].copy() for start, stop in _spans(parts)]
+        return self._embed([self._encode(text, f"texts[{n}]").ids for n, text in enumerate(texts)])
 
     def query(self, text: str) -> NDArray[np.float32]:
         """Return the unit vector (384,) of a question: the normalised mean of its windows."""
         import numpy as np
 
-        rows = self.passages([text])[0]
+        rows = self._embed([self._encode(text, "text").ids])[0]
         unit: NDArray[np.float32] = rows[0]
         if len(rows) > 1:
             mean = rows.mean(axis=0)
@@ -90,7 +88,7 @@ class MiniLM:
 
     def tokens(self, texts: Sequence[str]) -> list[Tokens]:
         """Return what `passages` returns together with each text's first token vectors."""
-        codes = [self._encode(text, n) for n, text in enumerate(texts)]
+        codes = [self._encode(text, f"texts[{n}]") for n, text in enumerate(texts)]
         parts = [self._cut(code.ids) for code in codes]
         spans = list(_spans(parts))
         vectors, kept = self._run(
@@ -121,19 +119,25 @@ class MiniLM:
                 self._loaded = tokenizer, Runtime(folder / "model.onnx", self._threads)
             return self._loaded
 
-    def _encode(self, text: str, number: int) -> Any:
-        """Return a text's tokens without the two special ones."""
+    def _encode(self, text: str, name: str) -> Any:
+        """Return a text's tokens without the two special ones; `name` is for a refusal."""
         tokenizer, _ = self._load()
         try:
             return tokenizer.encode(text, add_special_tokens=False)
         except TypeError:
             pass
         if not isinstance(text, str):
-            raise InputError(f"texts[{number}] must be a string, not {type(text).__name__}.")
+            raise InputError(f"{name} must be a string, not {type(text).__name__}.")
         raise InputError(
-            f"texts[{number}] holds a lone surrogate, which no encoding of Unicode allows.",
+            f"{name} holds a lone surrogate, which no encoding of Unicode allows.",
             hint="Decode the text it came from with errors='replace'.",
         )
+
+    def _embed(self, texts: list[list[int]]) -> list[NDArray[np.float32]]:
+        """Return the windows' vectors of each text, given as ids."""
+        parts = [self._cut(ids) for ids in texts]
+        vectors, _ = self._run([ids for part in parts for ids in part])
+        return [vectors[start:stop].copy() for start, stop in _spans(parts)]
 
     def _cut(self, ids: list[int]) -> list[list[int]]:
         room = self._model.window - 2

@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-QUICK_WINDOWS: Final = 8
-"""Windows the quick session serves. Optimising costs as much CPU as it saves on 8 to 20 windows
-(benchmarks/embedding.py), and a process that embeds more than a few seldom stops there."""
+QUICK_WINDOWS: Final = 6
+"""Windows the quick session serves. Optimising costs the CPU it saves on 3 to 14 windows, fewer
+the longer they are (benchmarks/embedding.py)."""
 
 
 def processors() -> int:
@@ -100,8 +100,12 @@ class Runtime:
             return self._session
 
     def _start(self, optimised: bool) -> Any:
+        # onnxruntime reports its use to Microsoft, and keeps a device id in the user's cache,
+        # unless told not to before it is first imported. Nothing here may leave the machine.
+        os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
         import onnxruntime as ort
 
+        ort.disable_telemetry_events()  # for a process that had imported it already
         options = ort.SessionOptions()
         options.intra_op_num_threads = self.threads
         options.inter_op_num_threads = 1

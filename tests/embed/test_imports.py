@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 SCRIPT = """
 import sys
@@ -22,3 +24,13 @@ def test_naming_a_model_loads_none() -> None:
     )
     assert done.stdout.split() == []
     assert done.stderr == ""
+
+
+def test_embedding_reports_nothing_to_anybody(tmp_path: Path) -> None:
+    """Onnxruntime would leave a device id and a queue of events to send in the user's cache."""
+    kept = ("PATH", "PYTHONPATH", "SYSTEMROOT", "VIRTUAL_ENV")  # without CI, which silences it too
+    environment = {name: os.environ[name] for name in kept if name in os.environ}
+    environment |= dict.fromkeys(("HOME", "XDG_CACHE_HOME", "LOCALAPPDATA"), str(tmp_path))
+    script = "from houkai.embed import default; default().query('private')"
+    subprocess.run([sys.executable, "-c", script], env=environment, check=True, timeout=60)
+    assert {path.name for path in tmp_path.iterdir()} <= {"houkai"}

@@ -106,6 +106,8 @@ def test_lone_surrogate_is_refused(minilm: MiniLM, text: str) -> None:
     """The tokenizer's own TypeError would say that a string is no string."""
     with pytest.raises(InputError, match=r"texts\[1\] holds a lone surrogate"):
         minilm.passages(["fine", text])
+    with pytest.raises(InputError, match="text holds a lone surrogate"):
+        minilm.query(text)
 
 
 def test_what_is_no_string_is_refused(minilm: MiniLM) -> None:
