@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -42,6 +43,15 @@ def lines(source: int) -> Iterator[bytes]:
     """Yield lines until the client hangs up."""
     with open(source, "rb", closefd=False) as stream:
         yield from stream
+
+
+def abandoned(sink: int) -> bool:
+    """Tell whether nobody can read our answers any more, as far as the system can tell."""
+    if not hasattr(select, "poll"):
+        return False
+    poll = select.poll()
+    poll.register(sink, 0)
+    return bool(poll.poll(0))
 
 
 def write(sink: int, data: bytes) -> None:

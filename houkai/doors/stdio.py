@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import json
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Any, Final
 
 import anyio
@@ -20,13 +20,15 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 from mcp.server import Server
 from mcp.shared.message import SessionMessage
 
-from houkai.doors.pipes import Pipes, lines, write
+from houkai.doors.pipes import Pipes, abandoned, lines, write
 
 Requests = MemoryObjectSendStream[SessionMessage | Exception]
 Answers = MemoryObjectSendStream[SessionMessage]
 
 LAST_CALLS_S: Final = 30.0
 """How long calls may go on after the client has hung up."""
+WATCH_S: Final = 5.0
+"""How often to look for a client that died while another process holds its end of stdin open."""
 
 
 async def serve(server: Server[Any], pipes: Pipes) -> None:
@@ -35,16 +37,19 @@ async def serve(server: Server[Any], pipes: Pipes) -> None:
     requests, inbox = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     answers, outbox = anyio.create_memory_object_stream[SessionMessage](0)
     async with anyio.create_task_group() as tasks:
-
-        async def send() -> None:
-            try:
-                await _send(pipes.sink, outbox, unanswered)
-            except OSError:
-                tasks.cancel_scope.cancel()  # nobody reads; a call that runs is still finished
-
+        gone = tasks.cancel_scope.cancel  # even then a call that runs is finished
         tasks.start_soon(_receive, pipes.source, requests, answers.clone(), unanswered)
-        tasks.start_soon(send)
-        await server.run(inbox, answers, server.create_initialization_options())
+        tasks.start_soon(_send, pipes.sink, outbox, unanswered, gone)
+        async with anyio.create_task_group() as meanwhile:
+            meanwhile.start_soon(_watch, pipes.sink, gone)
+            await server.run(inbox, answers, server.create_initialization_options())
+            meanwhile.cancel_scope.cancel()
+
+
+async def _watch(sink: int, gone: Callable[[], None]) -> None:
+    while not abandoned(sink):
+        await anyio.sleep(WATCH_S)
+    gone()
 
 
 async def _receive(
@@ -72,11 +77,16 @@ async def _send(
     sink: int,
     outbox: MemoryObjectReceiveStream[SessionMessage],
     unanswered: set[types.RequestId],
+    gone: Callable[[], None],
 ) -> None:
     async with outbox:
         async for item in outbox:
             message = item.message
-            await anyio.to_thread.run_sync(write, sink, dump(message))
+            try:
+                await anyio.to_thread.run_sync(write, sink, dump(message))
+            except OSError:
+                gone()
+                return
             if isinstance(message, types.JSONRPCResponse | types.JSONRPCError):
                 unanswered.discard("" if message.id is None else message.id)
 

@@ -99,6 +99,10 @@ EXAMPLES = (
     Example("unlink", {"src_id": FIRST, "dst_id": SECOND}),
     Example("forget", {"memory_id": SECOND}),
     Example("forget", {"memory_id": SECOND}),
+    Example("diff", {"t1": 0, "t2": "now"}),
+    Example("undo_since", {"since": START, "actor": "nobody"}),
+    Example("verify_journal"),
+    Example("prune_journal", {"keep_last": 2, "dry_run": True}),
     Example("stats"),
     Example("nuke", {"confirm": "DELETE ALL"}, "nuke", {}),
 )

@@ -14,6 +14,7 @@ from mcp.client import Client
 from houkai import MemoryStore
 from houkai.testing import HashingEmbedder
 from tests.doors.processes import (
+    HASHING,
     HELLO,
     MAIN,
     answers,
@@ -229,6 +230,33 @@ def test_a_client_that_stops_reading(path: Path) -> None:
     process.stderr.close()
     assert texts(path) == ["last words"]
     alone(path)
+
+
+def test_a_client_that_died_and_left_its_pipe_open(path: Path) -> None:
+    """A process that inherited the client's end of stdin kept servers alive by the hundred."""
+    code = f"from houkai.doors import stdio\nstdio.WATCH_S = 0.05\n{HASHING}"
+    process = launch("--db", path, code=code)
+    ask(process, HELLO[0])
+    assert process.stdout is not None
+    process.stdout.close()
+    assert process.wait(timeout=60) == 0
+    assert process.stdin is not None
+    assert process.stderr is not None
+    assert process.stderr.read() == b""
+    process.stdin.close()
+    process.stderr.close()
+
+
+def test_houkai_mcp_is_the_same_server(path: Path) -> None:
+    """The command that people configure goes through the command line to the same door."""
+    code = "import sys; sys.argv[0] = 'houkai'; from houkai.cli import main; main()"
+    asked = lines(*HELLO, call(1, "stats"), {"jsonrpc": "2.0", "id": 2, "method": "tools/list"})
+    given = ("mcp", "--tools", "all", "--db", path, "--collection", "work")
+    told, complaint, status = serve(asked, *given, code=code)
+    assert (status, complaint) == (0, "")
+    counted = told[1]["result"]["structuredContent"]
+    assert (counted["path"], counted["collection"]) == (str(path), "work")
+    assert "nuke" in {tool["name"] for tool in told[2]["result"]["tools"]}
 
 
 def test_closed_standard_streams(path: Path) -> None:

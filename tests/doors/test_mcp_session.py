@@ -150,7 +150,7 @@ def test_reads_change_nothing(operation: Operation, store: MemoryStore) -> None:
         return
     memory = store.remember("Anna lands at nine")
     before = len(store.journal(None))
-    given = {"memory_id": memory.id, "query": "Anna", "task": "Anna", "ts": 0, "ref": 1}
+    given = {"memory_id": memory.id, "query": "Anna", "task": "Anna", "ref": 1, "ts": 0, "t1": 0}
     given |= {"memory_ids": [memory.id], "from_id": memory.id, "to_id": memory.id, "cases": []}
     known = tools.tool(operation, True).input_schema["required"]
     result = answer(operation, lambda: store, {name: given[name] for name in known})

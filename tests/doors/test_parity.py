@@ -14,7 +14,7 @@ import pytest
 from houkai import AsyncMemoryStore, HoukaiError, Memory, MemoryStore
 from houkai.aio import AsyncMemoryStore as Async
 from houkai.doors import wire
-from houkai.model import ExplainedHit, Graph, Hit, JournalEntry, Neighbor
+from houkai.model import Difference, ExplainedHit, Graph, Hit, JournalEntry, Neighbor
 from houkai.ops.table import OPERATIONS
 from houkai.packing import CompressedGroup, PackedMemory, PackResult
 from houkai.testing import HashingEmbedder
@@ -22,7 +22,7 @@ from tests.doors.examples import EXAMPLES, Example, resolved
 from tests.support import Clock
 
 ROWS = {operation.name: operation for operation in OPERATIONS}
-PART = {"state_at": "memories", "find_path": "path", "remember_many": "ids"}
+PART = {"state_at": "memories", "find_path": "path", "undo_since": "operations"}
 """Where a tool's answer holds what the library returns."""
 SAID_BY_UNDO = ("operation", "undoes")
 """What the entry of an undo and the answer, which is about what was undone, have in common."""
@@ -108,6 +108,8 @@ def plain(result: Any) -> Any:
             return {name: plain(value) for name, value in vars(result).items()}
         case JournalEntry():
             return {**vars(result), "summary": result.summary}
+        case Difference():
+            return vars(result)
         case tuple() if hasattr(result, "_asdict"):
             return result._asdict()
         case list():
@@ -153,6 +155,8 @@ def test_tools_answer_what_the_library_returns(run: Any) -> None:
     for example, result, answer in zip(EXAMPLES, expected, got, strict=True):
         if isinstance(result, HoukaiError):
             assert wire.explain(answer) == wire.explain(result), example
+        elif example.tool == "verify_journal":
+            assert answer == {"ok": result is None, "broken_at": result}
         elif result is None:
             assert answer == {"found": False, "id": example.given["memory_id"]}
         elif isinstance(result, bool | int):

@@ -47,6 +47,8 @@ def valid(operation: Operation, id: str) -> dict[str, Any]:
         "memory_ids": [id],
         "ref": 1,
         "ts": 0,
+        "t1": 0,
+        "since": 0,
         "confirm": "DELETE ALL",
     }
     return {

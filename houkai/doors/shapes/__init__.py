@@ -14,6 +14,7 @@ from houkai.doors.shapes.picking import Given
 SHAPES: Final[Mapping[str, Callable[[Any, Given], Any]]] = {
     "auto_context": recalls.auto_context,
     "delete_tag": curation.retag,
+    "diff": journal.diff,
     "edit": memories.edit,
     "eval_recall": recalls.eval_recall,
     "find_conflicts": conflicts.find_conflicts,
@@ -31,6 +32,7 @@ SHAPES: Final[Mapping[str, Callable[[Any, Given], Any]]] = {
     "neighbors": links.neighbors,
     "nuke": memories.nuke,
     "operation": journal.history,
+    "prune_journal": journal.prune_journal,
     "recall": recalls.recall,
     "recall_pack": recalls.recall_pack,
     "redo": journal.undo,
@@ -47,6 +49,8 @@ SHAPES: Final[Mapping[str, Callable[[Any, Given], Any]]] = {
     "trash_purge": curation.trash_purge,
     "trash_restore": curation.trash_restore,
     "undo": journal.undo,
+    "undo_since": journal.undo_since,
     "unlink": links.unlink,
     "versions": curation.versions,
+    "verify_journal": journal.verify_journal,
 }

@@ -1,11 +1,11 @@
 """What the operations on the past answer."""
 
 from collections.abc import Sequence
-from typing import Any, TypedDict
+from typing import Any, TypedDict, cast
 
 from houkai.doors.forms import Past, Reversal
 from houkai.doors.shapes.picking import Given, pick
-from houkai.model import JournalEntry, Memory
+from houkai.model import Difference, JournalEntry, Memory
 
 
 class Step(TypedDict):
@@ -79,6 +79,41 @@ class KnownAt(Known):
     expires_at: float | None
 
 
+class Reverted(TypedDict):
+    """Which undos took back everything since a moment."""
+
+    ok: bool
+    operations: list[int]
+
+
+class Changed(TypedDict):
+    """What became of one row between two moments."""
+
+    kind: str
+    id: str
+    change: str
+    before: dict[str, Any] | None
+    after: dict[str, Any] | None
+
+
+class Verified(TypedDict):
+    """Whether the chain of hashes holds, and where it first does not."""
+
+    ok: bool
+    broken_at: int | None
+
+
+class Pruned(TypedDict):
+    """What a pruning dropped, and from when on history is exact."""
+
+    before: int
+    images: int
+    operations: int
+    vectors: int
+    exact_from: float | None
+    dry_run: bool
+
+
 def history(entries: Sequence[JournalEntry], _given: Given) -> list[Change]:
     """Show changes in the order of the entries."""
     return [pick(Change, entry, summary=entry.summary) for entry in entries]
@@ -110,3 +145,23 @@ def state_at(past: Past[list[Memory]], _given: Given) -> State:
 def get_at(past: Past[Memory], _given: Given) -> KnownAt:
     """Show one memory of a moment."""
     return pick(KnownAt, past.known, ok=True, ts=past.ts)
+
+
+def undo_since(entries: Sequence[JournalEntry], _given: Given) -> Reverted:
+    """Show the numbers of the undos, by any of which all can be redone."""
+    return {"ok": True, "operations": [entry.operation for entry in entries]}
+
+
+def diff(found: Sequence[Difference], _given: Given) -> list[Changed]:
+    """Show what was added, removed or changed."""
+    return [pick(Changed, one, change=one.change) for one in found]
+
+
+def verify_journal(broken_at: int | None, _given: Given) -> Verified:
+    """Show whether the chain holds."""
+    return {"ok": broken_at is None, "broken_at": broken_at}
+
+
+def prune_journal(told: dict[str, Any], _given: Given) -> Pruned:
+    """Show what was dropped, without the hashes that prove it."""
+    return cast("Pruned", {name: told[name] for name in Pruned.__annotations__})

@@ -3,15 +3,15 @@
 from collections.abc import Mapping
 from typing import Any, TypeVar, cast
 
-from houkai.model import JournalEntry, Memory, Version
+from houkai.model import Memory
 
 Given = Mapping[str, Any]
 """The arguments of the call, with defaults."""
 Shape = TypeVar("Shape")
 
 
-def pick(shape: type[Shape], record: Memory | JournalEntry | Version, **more: Any) -> Shape:
-    """Return the fields of a record that a shape has, and what else it holds."""
+def pick(shape: type[Shape], record: Any, **more: Any) -> Shape:
+    """Return the fields of a record, any dataclass, that a shape has, and what else it holds."""
     values = record.to_dict() if isinstance(record, Memory) else vars(record)
     values = {**values, **more}
     return cast("Shape", {name: values[name] for name in shape.__annotations__ if name in values})
