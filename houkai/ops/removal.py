@@ -46,7 +46,8 @@ def links_of(connection: apsw.Connection, id: str) -> list[tuple[Any, ...]]:
         """select s.id, l.rel, d.id, l.created_at from link l join memory s on s.pk = l.src
            join memory d on d.pk = l.dst
            where l.src = (select pk from memory where id = ?1)
-              or l.dst = (select pk from memory where id = ?1)""",
+              or l.dst = (select pk from memory where id = ?1)
+           order by l.created_at, l.rel""",
         (id,),
     ).fetchall()
 
