@@ -29,6 +29,7 @@ COMPOSED = {
     ("storage.rows", "columns"): "text = ?, ",
     ("storage.fulltext", "index"): "memory_fts",
     ("storage.vectors", "bits"): "64",
+    ("storage.reembedding", "source"): "memory",
     ("storage.connection", "name"): "foreign_keys",
     ("storage.connection", "wanted"): "on",
     ("search.sketches", "inside"): "and collection = :scope",

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from time import sleep
 from typing import Final
 
 from houkai import params
@@ -132,12 +132,12 @@ class _Run:
     def tidy(self) -> int:
         """Fill the sketch table and delete other models' vectors; return of how many texts."""
         while self.db.write(partial(vectors.fill_index, limit=SLICE)):
-            time.sleep(PAUSE_S)
+            sleep(PAUSE_S)
         after: bytes | None = b""
         dropped = 0
         while after is not None:
             step = partial(reembedding.drop_leftovers, after=after, limit=SLICE)
             after, number = self.db.write(step)
             dropped += number
-            time.sleep(PAUSE_S)
+            sleep(PAUSE_S)
         return dropped

@@ -19,6 +19,7 @@ Source = Literal["memory", "past"]
 SOURCES: Final[tuple[Source, ...]] = get_args(Source)
 """Where texts are that need vectors: what recall shows, and what an undo can bring back."""
 END: Final = 2**63 - 1
+_IN_USE: Final = "(select value from meta where key in ('model', 'reembed'))"
 
 
 def begin(connection: apsw.Connection, name: str, dim: int, fingerprint: str) -> int:
@@ -115,13 +116,12 @@ def drop_leftovers(
     All windows of a text go together, since a text with vectors counts as embedded. Returns the
     hash to go on after, None at the end, and the number of texts.
     """
-    used = "(select value from meta where key in ('model', 'reembed'))"
     hashes: list[tuple[Any, ...]] = connection.execute(
         f"""select distinct text_hash from embedding
-            where text_hash > ? and model not in {used} order by text_hash limit ?""",
+            where text_hash > ? and model not in {_IN_USE} order by text_hash limit ?""",
         (after, limit),
     ).fetchall()
     connection.executemany(
-        f"delete from embedding where text_hash = ? and model not in {used}", hashes
+        f"delete from embedding where text_hash = ? and model not in {_IN_USE}", hashes
     )
     return hashes[-1][0] if hashes else None, len(hashes)

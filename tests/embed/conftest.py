@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import socket
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
 
 import pytest
-from providers import Provider, running
+from providers import KEY, Provider, running
 
 from houkai.embed import MiniLM, default
+from houkai.embed.remote import OllamaEmbedder, OpenAICompatibleEmbedder, RemoteEmbedder
 
 
 @pytest.fixture(scope="session")
@@ -21,24 +20,15 @@ def minilm() -> MiniLM:
 
 
 @pytest.fixture
-def loopback_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Fail the test that looks up or calls anything but this machine."""
-    connect, look_up = socket.socket.connect, socket.getaddrinfo
-
-    def guarded(self: socket.socket, address: Any) -> None:
-        assert isinstance(address, str) or address[0] in ("127.0.0.1", "::1"), address
-        connect(self, address)
-
-    def asked(host: Any, *rest: Any, **more: Any) -> Any:
-        assert host in ("127.0.0.1", "::1", "localhost"), host
-        return look_up(host, *rest, **more)
-
-    monkeypatch.setattr(socket.socket, "connect", guarded)
-    monkeypatch.setattr(socket, "getaddrinfo", asked)
-
-
-@pytest.fixture
-def provider(loopback_only: None) -> Iterator[Provider]:
+def provider() -> Iterator[Provider]:
     """Serve an embedding provider on loopback."""
     with running(Provider()) as server:
         yield server
+
+
+@pytest.fixture(params=["openai", "ollama"])
+def make(request: pytest.FixtureRequest, provider: Provider) -> Callable[..., RemoteEmbedder]:
+    """Return a function that makes an embedder of the provider, for both protocols."""
+    if request.param == "openai":
+        return lambda **more: OpenAICompatibleEmbedder(KEY, "m", f"{provider.url}/v1", **more)
+    return lambda **more: OllamaEmbedder("m", provider.url, **more)
