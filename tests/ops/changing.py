@@ -66,7 +66,7 @@ def check_whole(store: MemoryStore, embedder: Any) -> None:
         models = connection.execute("select group_concat(distinct model) from embedding").get
         assert models in (None, str(model.pk))
         for source in reembedding.SOURCES:
-            assert reembedding.unembedded(connection, model.pk, source, 0, 5)[1] == {}
+            assert reembedding.unembedded(connection, model.pk, source, source.first) == []
         _check_vectors(connection, embedder)
         # FTS5 checks a warm connection against the segments that it knew at its last query.
         for index in ("memory_fts", "past_fts"):

@@ -102,6 +102,19 @@ def test_undo_brings_back_texts_with_vectors_of_the_new_model(old: MemoryStore) 
     check_whole(old, New())
 
 
+def test_the_trash_is_restored_without_the_model(old: MemoryStore) -> None:
+    """What outlives the journal in the trash would need the model when it comes back."""
+    memory = old.list_recent(1)[0]
+    old.trash(memory.id)
+    old.prune_journal(keep_last=0)
+    new = New()
+    assert old.reembed(new).texts == 10
+    new.before = lambda texts: pytest.fail("the model was asked")
+    assert old.trash_restore(memory.id)
+    assert old.recall(memory.text, mode="semantic")[0].memory.id == memory.id
+    check_whole(old, New())
+
+
 def test_recall_as_of_an_earlier_moment_still_finds_by_meaning(old: MemoryStore) -> None:
     """Replaced versions would lose their vectors with the old model."""
     memory = old.remember("the harbour closes at dusk")

@@ -13,10 +13,9 @@ import pytest
 from houkai import MemoryStore, ModelMismatch
 from houkai.ops import reembed as module
 from houkai.search import sketches
-from houkai.search.sketches import InFile
 from houkai.storage import vectors
 from houkai.testing import HashingEmbedder
-from tests.ops.changing import OLD, New, check_whole, fill, model_of
+from tests.ops.changing import OLD, New, check_whole, fill
 from tests.support import start
 
 
@@ -112,78 +111,6 @@ def test_a_change_over_between_embedding_a_text_and_writing_refuses_it(
     with MemoryStore(path, embedder=New()) as store:
         check_whole(store, New())
         assert store.count() == 10
-
-
-def test_the_last_call_decides_which_model_comes(old: MemoryStore, path: Path) -> None:
-    """Two runs towards two models would undo each other's work for ever."""
-    first, second = New(128), New(256)
-
-    def overtaken(texts: Sequence[str]) -> None:
-        first.before = lambda texts: None
-        with MemoryStore(path, embedder=OLD) as other:
-            other.reembed(second)
-
-    first.before = overtaken
-    with pytest.raises(ModelMismatch, match="Another process"):
-        old.reembed(first, batch_size=3)
-    with MemoryStore(path, embedder=second) as store:
-        check_whole(store, second)
-
-
-def test_two_runs_towards_one_model_share_the_work(old: MemoryStore, path: Path) -> None:
-    """A second terminal would fail, or write every vector twice."""
-    first, second = New(), New()
-
-    def overtaken(texts: Sequence[str]) -> None:
-        first.before = lambda texts: None
-        with MemoryStore(path, embedder=OLD) as other:
-            assert other.reembed(second).switched
-
-    first.before = overtaken
-    old.reembed(first, batch_size=3)
-    check_whole(old, first)
-
-
-def test_writers_that_never_pause_do_not_put_it_off_for_ever(old: MemoryStore, path: Path) -> None:
-    """A busy file could never change its model; nor may the last texts be forgotten."""
-    new = New()
-    with MemoryStore(path, embedder=OLD) as writer:
-
-        def busy(texts: Sequence[str]) -> None:
-            if model_of(old) == OLD.name:
-                writer.remember(f"yet another text, number {len(new.seen)} of many")
-
-        new.before = busy
-        done = old.reembed(new)
-    assert done.switched
-    check_whole(old, new)
-    assert old.count() == 10 + module.TRIES
-    # It went in unembedded, and other stores must learn that it is there now.
-    (hit, *_) = old.recall("yet another text", mode="semantic")
-    assert hit.memory.text.startswith("yet another text")
-
-
-def test_a_warm_store_sees_vectors_that_came_after_the_change(old: MemoryStore, path: Path) -> None:
-    """Its copy of the sketches is patched from the journal, where late vectors do not show."""
-    new = New()
-    with MemoryStore(path, embedder=new) as warm:
-        writer = MemoryStore(path, embedder=OLD)
-        added: list[str] = []
-
-        def late(texts: Sequence[str]) -> None:
-            if model_of(old) == OLD.name:
-                added.append(writer.remember(f"late text number {len(new.seen)}").text)
-            else:
-                writer.close()
-                for _ in range(3):
-                    warm.recall("topic1", mode="semantic")
-
-        new.before = late
-        old.reembed(new)
-        texts = [hit.memory.text for hit in warm.recall("late text", k=10, mode="semantic")]
-        assert len(added) == module.TRIES
-        assert set(added) <= set(texts)
-        assert isinstance(warm.sketches(), InFile) is False
 
 
 def test_while_the_index_fills_a_single_recall_is_whole(
