@@ -144,12 +144,12 @@ def _settled(folder: Path, model: LockedModel) -> bool:
 
 def _stamp(model: LockedModel, states: list[str]) -> Path | None:
     """Return the empty file whose presence says that these states were hashed and right."""
-    cache_folder = _cache_folder()
-    if cache_folder is None:
+    cache = cache_folder()
+    if cache is None:
         return None
     # The fingerprint holds every pinned hash, so a new models.lock leaves old stamps unused.
     key = hashlib.sha256("\n".join([model.fingerprint, *states]).encode("utf-8", "surrogateescape"))
-    return cache_folder / "houkai" / "verified" / key.hexdigest()
+    return cache / "houkai" / "verified" / key.hexdigest()
 
 
 def _leave(stamp: Path) -> None:
@@ -161,7 +161,7 @@ def _leave(stamp: Path) -> None:
         return
 
 
-def _cache_folder() -> Path | None:
+def cache_folder() -> Path | None:
     """Return the user's cache folder, None where no home is known."""
     try:
         if sys.platform == "win32":

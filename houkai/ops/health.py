@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,10 @@ import apsw
 
 import houkai
 from houkai.embed import lockfile, minilm
+from houkai.embed.spec import build_embedder
 from houkai.errors import Busy, Corrupt, HoukaiError
 from houkai.handle import Store
+from houkai.ops import meaning
 from houkai.settings import UserSettings
 from houkai.storage import files, migrate, reembedding, vectors
 from houkai.storage.database import MEMORY, Database
@@ -94,7 +97,7 @@ def doctor(place: UserSettings) -> list[Check]:
     path = None if place.db.value == MEMORY else Path(place.db.value).expanduser()
     if path is not None:
         checks.append(_beside(path))
-        checks.extend(_file(path))
+        checks.extend(_file(path, place.embedder.value))
     checks.append(_model_files())
     return checks
 
@@ -105,7 +108,8 @@ def _settings(place: UserSettings) -> Check:
         "settings",
         True,
         f"{place.db.value} (from {place.db.origin}), collection {place.collection.value}"
-        f" (from {place.collection.origin}); {config}",
+        f" (from {place.collection.origin}), embedder {place.embedder.value}"
+        f" (from {place.embedder.origin}); {config}",
     )
 
 
@@ -122,7 +126,7 @@ def _beside(path: Path) -> Check:
     )
 
 
-def _file(path: Path) -> Iterator[Check]:
+def _file(path: Path, spec: str) -> Iterator[Check]:
     try:
         if files.inspect(path) is files.Found.NOTHING:
             yield Check("file", True, "not made yet; the first `houkai remember` makes it")
@@ -133,7 +137,7 @@ def _file(path: Path) -> Iterator[Check]:
         return
     try:
         yield _opened(database, path)
-        yield from _inside(database)
+        yield from _inside(database, spec)
     finally:
         database.close()
 
@@ -147,14 +151,14 @@ def _opened(database: Database, path: Path) -> Check:
     return Check("file", True, f"{size}, can be written")
 
 
-def _inside(database: Database) -> Iterator[Check]:
+def _inside(database: Database, spec: str) -> Iterator[Check]:
     """Yield what is found in an open file; each look fails for itself."""
-    looks = {
+    looks: dict[str, Callable[[str, apsw.Connection], Check]] = {
         "schema": _schema,
         "integrity": _integrity,
         "vectors": _vectors,
         "sketches": _sketches,
-        "model": _model,
+        "model": partial(_model, spec=spec),
     }
     for name, look in looks.items():
         try:
@@ -193,12 +197,19 @@ def _vectors(name: str, connection: apsw.Connection) -> Check:
             name,
             False,
             f"{lacking} of {total} memories have no vector, so only their words are found",
-            "Edit them and put their text in again.",
+            "Run: houkai reembed",
         )
     return Check(name, True, f"each of {total} memories has its vectors")
 
 
 def _sketches(name: str, connection: apsw.Connection) -> Check:
+    if not vectors.is_filled(connection):
+        return Check(
+            name,
+            False,
+            "the search table is only partly filled, so a single recall reads every vector",
+            "Run: houkai reembed",
+        )
     missing, extra = connection.execute(
         """with wanted(id) as (
              select m.pk * 8192 + e.window from memory m
@@ -218,18 +229,21 @@ def _sketches(name: str, connection: apsw.Connection) -> Check:
     return Check(name, True, "the search table agrees with the vectors")
 
 
-def _model(name: str, connection: apsw.Connection) -> Check:
+def _model(name: str, connection: apsw.Connection, spec: str) -> Check:
     model = vectors.current_model(connection)
     if model is None:
         return Check(name, True, "none chosen yet; the first memory chooses")
     found = f"vectors of {model.name}, {model.dim} dimensions"
-    if model.fingerprint == minilm.MiniLM().fingerprint:
-        return Check(name, True, found)
+    coming = reembedding.coming(connection)
+    if coming is not None:
+        found += f"; being changed over to {coming}"
+    if meaning.fingerprint_of(build_embedder(spec), model.dim) == model.fingerprint:
+        return Check(name, True, found, "" if coming is None else "Run: houkai reembed")
     return Check(
         name,
         False,
-        f"{found}: not the built-in model, so the command line finds words only",
-        "Open the file from Python with the embedder that made them.",
+        f"{found}; {spec} is chosen, so recall goes by words only",
+        "Choose the file's model with HOUKAI_EMBEDDER, or run: houkai reembed",
     )
 
 

@@ -19,7 +19,7 @@ def mismatch(store: Store, model: StoredModel | None) -> ModelMismatch | None:
     if model is None:
         return None
     mine = store.embedder
-    fingerprint = _fingerprint(mine, model.dim)
+    fingerprint = fingerprint_of(mine, model.dim)
     # A callable's name says nothing of its width, which only its first vector tells.
     if model.fingerprint == fingerprint and mine.dim in (0, model.dim):
         return None
@@ -33,7 +33,7 @@ def mismatch(store: Store, model: StoredModel | None) -> ModelMismatch | None:
     )
 
 
-def _fingerprint(embedder: Any, dim: int) -> str:
+def fingerprint_of(embedder: Any, dim: int) -> str:
     """Return an embedder's fingerprint, taking the file's word for a dimension not yet known.
 
     That spares a remote model a request; its first vector tells whether the file was right.

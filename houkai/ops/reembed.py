@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from time import sleep
 from typing import Final
 
 from houkai import params
@@ -14,7 +14,7 @@ from houkai.embed.spec import as_embedder
 from houkai.handle import Store
 from houkai.rules import clean
 from houkai.storage import reembedding, vectors
-from houkai.storage.reembedding import Texts
+from houkai.storage.reembedding import Row, Source
 
 Progress = Callable[[int, int], None]
 
@@ -60,7 +60,7 @@ def reembed(
     chosen = store.embedder if embedder is None else as_embedder(embedder)
     run = _Run(store, chosen, size, progress)
     switched = run.change_over()
-    run.embed()
+    run.finish()
     dropped = run.tidy()
     store.embedder = chosen
     return Reembedded(chosen.name, chosen.dim, run.total, run.embedded, dropped, switched)
@@ -97,31 +97,42 @@ class _Run:
                 break
         return not present
 
-    def embed(self) -> None:
-        """Embed every text that lacks vectors, a transaction a batch."""
-        for texts in self._batches():
+    def finish(self) -> None:
+        """Embed what came, or was moved by others, while the file changed over."""
+        for _ in range(TRIES):
+            if not self.embed():
+                break
+
+    def embed(self) -> bool:
+        """Embed every text that lacks vectors, a transaction a batch; False when none did."""
+        before = self.embedded
+        for source, rows in self._batches():
+            texts = {row.hash: row.text for row in rows}
             arrays = self.embedder.passages(list(texts.values()))
-            encoded = vectors.encode(texts, arrays)
-            self.db.write(partial(reembedding.enter, target=self.target, encoded=encoded))
+            made = {one.hash: one for one in vectors.encode(list(texts), arrays)}
+            encoded = {row.key: made[row.hash] for row in rows}
+            step = partial(reembedding.enter, target=self.target, source=source, encoded=encoded)
+            self.db.write(step)
             self.embedded += len(texts)
             self._tell()
+        return self.embedded > before
 
-    def _batches(self) -> Iterator[Texts]:
+    def _batches(self) -> Iterator[tuple[Source, list[Row]]]:
         """Yield texts that lack vectors; no snapshot is held while they are embedded.
 
         What others write meanwhile waits for the next pass, or this one might never end.
         """
+        for source in reembedding.SOURCES:
+            after = source.first
+            with self.db.read() as connection:
+                end = reembedding.last(connection, source)
+            while rows := self._read(source, after, end):
+                yield source, rows
+                after = rows[-1].key
+
+    def _read(self, source: Source, after: int | str, end: int | str) -> list[Row]:
         with self.db.read() as connection:
-            ends = reembedding.ends(connection)
-        for source, end in ends.items():
-            after = 0
-            while after < end:
-                with self.db.read() as connection:
-                    after, texts = reembedding.unembedded(
-                        connection, self.target, source, after, self.size
-                    )
-                if texts:
-                    yield texts
+            return reembedding.unembedded(connection, self.target, source, after, end, self.size)
 
     def _tell(self) -> None:
         done = self.total - self.missing + self.embedded
@@ -132,12 +143,12 @@ class _Run:
     def tidy(self) -> int:
         """Fill the sketch table and delete other models' vectors; return of how many texts."""
         while self.db.write(partial(vectors.fill_index, limit=SLICE)):
-            time.sleep(PAUSE_S)
+            sleep(PAUSE_S)
         after: bytes | None = b""
         dropped = 0
         while after is not None:
             step = partial(reembedding.drop_leftovers, after=after, limit=SLICE)
             after, number = self.db.write(step)
             dropped += number
-            time.sleep(PAUSE_S)
+            sleep(PAUSE_S)
         return dropped

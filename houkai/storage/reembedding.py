@@ -6,19 +6,44 @@ coming model until the file has changed over; only one can be coming.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Final, Literal, get_args
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
 
 import apsw
 
 from houkai.errors import ModelMismatch
 from houkai.storage import vectors
+from houkai.storage.vectors import Encoded
 
-Texts = dict[bytes, str]
-Source = Literal["memory", "past"]
-SOURCES: Final[tuple[Source, ...]] = get_args(Source)
-"""Where texts are that need vectors: what recall shows, and what an undo can bring back."""
-END: Final = 2**63 - 1
+_IN_USE: Final = "(select value from meta where key in ('model', 'reembed'))"
+
+
+@dataclass(frozen=True)
+class Source:
+    """A table whose texts need vectors."""
+
+    table: str
+    key: str = "pk"
+    text: str = "text"
+    first: int | str = 0
+    """What comes before every key."""
+
+
+SOURCES: Final = (
+    Source("memory"),
+    Source("past"),
+    Source("trash", "id", "body ->> '$.memory.text'", ""),
+)
+"""What recall shows, what an undo can bring back, and what a restore can."""
+
+
+class Row(NamedTuple):
+    """A text that lacks vectors, and where it stands."""
+
+    key: int | str
+    hash: bytes
+    text: str
 
 
 def begin(connection: apsw.Connection, name: str, dim: int, fingerprint: str) -> int:
@@ -52,40 +77,55 @@ def arrived(connection: apsw.Connection, target: int) -> bool:
     return bool(present == target)
 
 
-def ends(connection: apsw.Connection) -> dict[Source, int]:
-    """Return the last row of each table at present."""
-    return {
-        source: connection.execute(f"select coalesce(max(pk), 0) from {source}").get
-        for source in SOURCES
-    }
+def last(connection: apsw.Connection, source: Source) -> int | str:
+    """Return the last key of a table at present."""
+    key: int | str | None = connection.execute(f"select max({source.key}) from {source.table}").get
+    return source.first if key is None else key
 
 
 def unembedded(
-    connection: apsw.Connection, target: int, source: Source, after: int, limit: int
-) -> tuple[int, Texts]:
-    """Return texts of a table that lack vectors of a model, and the row to go on after."""
+    connection: apsw.Connection,
+    target: int,
+    source: Source,
+    after: int | str,
+    end: int | str | None = None,
+    limit: int = 1,
+) -> list[Row]:
+    """Return rows of a table whose texts lack vectors of a model, in the order of their keys."""
     rows: list[tuple[Any, ...]] = connection.execute(
-        f"""select pk, text_hash, text from {source} t where pk > ?
-            and not exists (select 1 from embedding where text_hash = t.text_hash and model = ?)
-            order by pk limit ?""",
-        (after, target, limit),
+        f"""select {source.key}, text_hash, {source.text} from {source.table} t
+            where {source.key} > ? and {source.key} <= coalesce(?, {source.key}) and not exists (
+              select 1 from embedding where text_hash = t.text_hash and model = ?)
+            order by 1 limit ?""",
+        (after, end, target, limit),
     ).fetchall()
-    return rows[-1][0] if rows else END, {hash: text for _, hash, text in rows}
+    return [Row(*row) for row in rows]
 
 
-def enter(connection: apsw.Connection, target: int, encoded: Sequence[vectors.Encoded]) -> None:
-    """Store vectors of a model that is still wanted. Raises ModelMismatch."""
+def enter(
+    connection: apsw.Connection, target: int, source: Source, encoded: Mapping[int | str, Encoded]
+) -> None:
+    """Store vectors, by the keys of the rows that they were made for. Raises ModelMismatch.
+
+    A text that went meanwhile may have been erased for good, and its vectors must not come back.
+    """
     arrived(connection, target)
-    for one in encoded:
-        vectors.keep(connection, one, target)
+    for key, one in encoded.items():
+        if connection.execute(
+            f"""select exists (select 1 from {source.table}
+                where {source.key} = ? and text_hash = ?)""",
+            (key, one.hash),
+        ).get:
+            vectors.keep(connection, one, target)
 
 
 def census(connection: apsw.Connection, target: int) -> tuple[int, int]:
-    """Return how many distinct texts the file can show or bring back, and how many lack vectors."""
+    """Return how many distinct texts there are, and how many lack vectors of a model."""
     total, missing = connection.execute(
         """select count(*), count(*) filter (where not exists (
              select 1 from embedding e where e.text_hash = t.text_hash and e.model = ?))
-           from (select text_hash from memory union select text_hash from past) t""",
+           from (select text_hash from memory union select text_hash from past
+                 union select text_hash from trash) t""",
         (target,),
     ).get
     return total, missing
@@ -99,7 +139,7 @@ def change_over(connection: apsw.Connection, target: int, *, complete: bool) -> 
     if arrived(connection, target):
         connection.execute("delete from meta where key = 'reembed' and value = ?", (target,))
         return True
-    if complete and any(unembedded(connection, target, name, 0, 1)[1] for name in SOURCES):
+    if complete and any(unembedded(connection, target, one, one.first) for one in SOURCES):
         return False
     connection.execute("insert or replace into meta(key, value) values ('model', ?)", (target,))
     connection.execute("delete from meta where key = 'reembed'")
@@ -115,13 +155,12 @@ def drop_leftovers(
     All windows of a text go together, since a text with vectors counts as embedded. Returns the
     hash to go on after, None at the end, and the number of texts.
     """
-    used = "(select value from meta where key in ('model', 'reembed'))"
     hashes: list[tuple[Any, ...]] = connection.execute(
         f"""select distinct text_hash from embedding
-            where text_hash > ? and model not in {used} order by text_hash limit ?""",
+            where text_hash > ? and model not in {_IN_USE} order by text_hash limit ?""",
         (after, limit),
     ).fetchall()
     connection.executemany(
-        f"delete from embedding where text_hash = ? and model not in {used}", hashes
+        f"delete from embedding where text_hash = ? and model not in {_IN_USE}", hashes
     )
     return hashes[-1][0] if hashes else None, len(hashes)

@@ -2,7 +2,7 @@
 
 A vector is stored once for each window of a text as float16 (little-endian); its sketch holds one
 bit a dimension. `memory_vec` is derived: it maps every window of every live memory to its sketch.
-While meta.indexed is there, only memories up to that number are sure to be in it.
+While meta.indexed is there, memories below that number may still be missing from it.
 """
 
 from __future__ import annotations
@@ -112,37 +112,42 @@ def renew_index(connection: apsw.Connection) -> None:
         "create virtual table memory_vec using"
         f" vec0(collection integer partition key, sketch bit[{bits}])"
     )
-    connection.execute("insert or replace into meta(key, value) values ('indexed', 0)")
+    connection.execute(
+        """insert or replace into meta(key, value)
+           values ('indexed', (select coalesce(max(pk), 0) + 1 from memory))"""
+    )
     _tell_others(connection)
 
 
 def fill_index(connection: apsw.Connection, limit: int) -> bool:
     """Enter the next memories into a renewed sketch table; False when all are in.
 
-    vec0 takes 35 to 75 µs a row, so a large file is filled in several transactions.
+    vec0 takes 35 to 75 µs a row, so a large file is filled in several transactions. It goes from
+    the newest memory down, since what is stored meanwhile enters itself.
     """
     at = connection.execute("select value from meta where key = 'indexed'").get
     if at is None:
         return False
-    last = connection.execute(
-        "select max(pk) from (select pk from memory where pk > ? order by pk limit ?)", (at, limit)
+    first = connection.execute(
+        """select min(pk) from (select pk from memory where pk < ? order by pk desc limit ?)""",
+        (at, limit),
     ).get
-    if last is None:
+    if first is None:
         connection.execute("delete from meta where key = 'indexed'")
         return False
     rows = connection.execute(
         """select m.pk * 8192 + e.window, m.collection, e.sketch
            from memory m join embedding e on e.text_hash = m.text_hash
-           where m.pk > ? and m.pk <= ?
+           where m.pk >= ? and m.pk < ?
              and e.model = (select value from meta where key = 'model')
              and not exists (select 1 from memory_vec where rowid = m.pk * 8192 + e.window)""",
-        (at, last),
+        (first, at),
     ).fetchall()
     # Not one statement: SQLite would put the rows by, and vec0 would not know them for bits.
     connection.executemany(
         "insert into memory_vec(rowid, collection, sketch) values (?, ?, vec_bit(?))", rows
     )
-    connection.execute("update meta set value = ? where key = 'indexed'", (last,))
+    connection.execute("update meta set value = ? where key = 'indexed'", (first,))
     return True
 
 

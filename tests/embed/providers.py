@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from houkai.testing import HashingEmbedder
 
+KEY = "sk-houkai-0123456789abcdef"
 Failure = Callable[["Handler"], None]
 
 

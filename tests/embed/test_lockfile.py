@@ -17,7 +17,7 @@ CONTENT = {"model.onnx": b"graph" * 100, "tokenizer.json": b"{}"}
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Keep stamps out of the user's own cache."""
     folder = tmp_path / "cache"
-    monkeypatch.setattr(lockfile, "_cache_folder", lambda: folder)
+    monkeypatch.setattr(lockfile, "cache_folder", lambda: folder)
     return folder
 
 
@@ -139,7 +139,7 @@ def test_unwritable_cache_only_costs_time(
 ) -> None:
     """A container with a read-only or absent home must still get its model."""
     if broken == "no home":
-        monkeypatch.setattr(lockfile, "_cache_folder", lambda: None)
+        monkeypatch.setattr(lockfile, "cache_folder", lambda: None)
     cache.write_text("not a folder")
     verify(_model(), folder)
     verify(_model(), folder)

@@ -59,7 +59,7 @@ def test_a_bad_spec_is_refused_at_once_with_what_is_known(
     monkeypatch.setenv("HOUKAI_EMBEDDER", spec)
     with pytest.raises(InputError):
         MemoryStore()
-    assert list(tmp_path.iterdir()) == []
+    assert not (tmp_path / "memory.db").exists()
 
 
 def test_a_callable_or_an_embedder_passes_through() -> None:
