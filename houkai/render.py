@@ -267,7 +267,10 @@ def _write_table(records: Sequence[Record], view: View, stream: TextIO) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold")
+    table = Table(
+        box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0),
+        header_style="bold",
+    )  # fmt: skip
     *others, last = view.columns
     for name in others:
         if name == "tags":
@@ -277,4 +280,6 @@ def _write_table(records: Sequence[Record], view: View, stream: TextIO) -> None:
     table.add_column(last, overflow="fold", ratio=1)
     for record in records:
         table.add_row(*(Text(printable(cell(record))) for cell in view.columns.values()))
-    Console(file=stream, highlight=False, emoji=False, markup=False).print(table)
+    colours: Literal["auto"] | None = None if os.environ.get("NO_COLOR") else "auto"
+    console = Console(file=stream, color_system=colours, highlight=False, emoji=False, markup=False)
+    console.print(table)

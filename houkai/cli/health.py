@@ -25,7 +25,7 @@ def stats(ctx: typer.Context, as_json: options.AsJson = False) -> None:
     kinds = ", ".join(f"{number} {name}" for name, number in sorted(by_type.items()))
     found["count"] = f"{found['count']} memories" + (f" ({kinds})" if kinds else "")
     found["bytes"] = render.size(found["bytes"])
-    names = {"count": "memories", "bytes": "size", "path": "file", "unembedded": "no vector"}
+    names = {"count": "memories", "bytes": "size", "path": "file", "unembedded": "without vector"}
     session.say(
         render.pairs({names.get(k, k): "none" if v is None else str(v) for k, v in found.items()})
     )

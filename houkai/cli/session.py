@@ -99,6 +99,8 @@ def confirm(question: str, *, yes: bool, about: Sequence[str] = ()) -> None:
         )
     for line in about:
         print(render.printable(line), file=sys.stderr)
-    if not typer.confirm(render.printable(question), err=True):
+    print(render.printable(f"{question} [y/N] "), end="", file=sys.stderr, flush=True)
+    # Typer's own question would turn Ctrl-C into an ordinary failure.
+    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
         print("Nothing was done.", file=sys.stderr)
         raise typer.Exit(1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import platform
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -67,7 +67,7 @@ def versions() -> dict[str, str]:
     """Return the versions of houkai and of what it stands on."""
     return {
         "houkai": houkai.__version__,
-        "python": platform.python_version(),
+        "python": ".".join(map(str, sys.version_info[:3])),
         "sqlite": apsw.sqlite_lib_version(),
         "apsw": apsw.apsw_version(),
         "schema": str(migrate.head()),

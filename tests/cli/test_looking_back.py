@@ -1,0 +1,74 @@
+"""What undo, redo and the journal do, and what they answer."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tests.cli.conftest import Runner, only, stored
+
+
+def test_the_journal_knows_the_command_line(cli: Runner, filled: list[str]) -> None:
+    """Who changed something is the first question asked of a journal."""
+    assert filled
+    cli("remember", "Deploys are slow")
+    assert only(cli("journal", "tail", "-n", "1", "-f", "jsonl"))["actor"] == "cli"
+
+
+def test_nuke_empties_one_collection_and_undo_fills_it(
+    cli: Runner, filled: list[str], path: Path
+) -> None:
+    """The bluntest command must stay within its collection and be undoable."""
+    cli("-C", "work", "remember", "The office closes at six")
+    assert cli("nuke", "-y").code == 0
+    assert (len(stored(path)), len(stored(path, "work"))) == (0, 1)
+    assert cli("undo").out == "Undid 3: nuke, 4 rows\n"
+    assert {memory.id for memory in stored(path)} == set(filled)
+    assert cli("-C", "empty", "nuke").out == "The collection empty is empty.\n"
+
+
+def test_undo_steps_back_and_redo_forward(cli: Runner, filled: list[str]) -> None:
+    """Undo must undo what stands, not its own undoing."""
+    for importance in ("0.1", "0.2", "0.3"):
+        cli("edit", filled[0], "-i", importance)
+
+    def now() -> float:
+        return float(only(cli("show", filled[0], "-f", "jsonl"))["importance"])
+
+    seen = []
+    for command in ("undo", "undo", "redo", "undo", "undo"):
+        cli(command)
+        seen.append(now())
+    assert seen == [0.2, 0.1, 0.2, 0.1, 0.5]
+
+
+def test_undo_chooses(cli: Runner, filled: list[str]) -> None:
+    """An operation can be named by number or id, or chosen by memory, actor and time."""
+    cli("edit", filled[0], "-i", "0.1")
+    cli("edit", filled[1], "-i", "0.1")
+    (entry,) = [json.loads(line) for line in cli("journal", "tail", "-n1", "-fjsonl").lines]
+    assert cli("undo", "--memory", filled[0][:8]).out.startswith("Undid 2: edit")
+    assert cli("undo", entry["operation_id"][:8]).out.startswith("Undid 3: edit")
+    assert cli("undo", "3").code == 1
+    assert cli("undo", "99").code == 3
+    assert cli("undo", "--actor", "nobody").code == 1
+    assert cli("undo", "1", "--last").code == 2
+    assert cli("undo", "--since", "1h").out == "Undid 1: remember_many, 4 rows\n"
+    assert cli("undo").code == 1
+
+
+def test_history_outlives_its_memory(cli: Runner, filled: list[str]) -> None:
+    """What was forgotten is what people look up; its short id must still do."""
+    cli("forget", filled[0], "-y")
+    done = cli("history", filled[0][:8], "-f", "jsonl")
+    assert [json.loads(line)["op"] for line in done.lines] == ["remember_many", "forget"]
+    assert cli("show", filled[0][:8]).code == 3
+
+
+def test_journal_filters(cli: Runner, filled: list[str]) -> None:
+    """A journal that cannot be narrowed is read by nobody."""
+    cli("edit", filled[0], "-i", "0.1")
+    cli("edit", filled[1], "-i", "0.1")
+    assert len(cli("journal", "tail", "--op", "edit", "-f", "jsonl").lines) == 2
+    assert len(cli("journal", "tail", "--memory", filled[0][:8], "-f", "jsonl").lines) == 2
+    assert cli("journal", "tail", "--actor", "mcp").err.startswith("The journal has nothing")

@@ -1,0 +1,72 @@
+"""Which file a command works on, and how it fails."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import Runner, stored
+
+
+def test_place_is_taken_from_either_side(cli: Runner, tmp_path: Path) -> None:
+    """People type --db where they think of it; a file that is silently another one is the worst."""
+    file = str(tmp_path / "other.db")
+    cli("--db", file, "-C", "work", "remember", "one")
+    cli("remember", "two", "--db", file, "-C", "work")
+    assert {memory.text for memory in stored(Path(file), "work")} == {"one", "two"}
+    assert "work" in cli("stats", "-S", file, "--collection", "work").out
+    assert cli("journal", "tail", "-S", file, "-C", "work", "-f", "jsonl").out.count("\n") == 2
+
+
+def test_settings_come_in_order(
+    cli: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Flag, environment, config file, default: the wrong order reads somebody else's memories."""
+    config = tmp_path / "config.toml"
+    config.write_text(f'db = {json.dumps(str(tmp_path / "config.db"))}\ncollection = "configured"')
+    monkeypatch.setenv("HOUKAI_CONFIG", str(config))
+
+    def place() -> Any:
+        return json.loads(cli("stats", "--json").out)
+
+    monkeypatch.setenv("HOUKAI_COLLECTION", "environment")
+    assert Path(place()["path"]).name == "memory.db"
+    assert place()["collection"] == "environment"
+    monkeypatch.delenv("HOUKAI_DB")
+    monkeypatch.delenv("HOUKAI_COLLECTION")
+    assert Path(place()["path"]).name == "config.db"
+    assert place()["collection"] == "configured"
+    monkeypatch.delenv("HOUKAI_CONFIG")
+    assert Path(place()["path"]) == Path.home() / ".houkai" / "memory.db"
+
+
+def test_errors_are_one_line(cli: Runner, tmp_path: Path) -> None:
+    """A traceback for a user's slip hides what to do; a bug must keep its own."""
+    (tmp_path / "note.txt").write_text("no database, but longer than a header" * 9)
+    done = cli("--db", str(tmp_path / "note.txt"), "list")
+    assert done.code == 1
+    assert done.err.startswith("Error: ")
+    assert done.err.count("\n") == 1
+    assert "choose another path" in done.err
+
+
+def test_bugs_keep_their_traceback(cli: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An unexpected failure shown as a tidy sentence can never be reported."""
+
+    def broken(*_: Any, **__: Any) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("houkai.store.MemoryStore.list_recent", broken)
+    with pytest.raises(ZeroDivisionError):
+        cli("list")
+
+
+def test_version_is_told(cli: Runner) -> None:
+    """The first line of every bug report must be easy to get."""
+    from houkai import __version__
+
+    assert cli("--version").out == f"houkai {__version__}\n"
+    assert f"houkai  {__version__}" in cli("version").out
