@@ -122,13 +122,20 @@ def digest(held: Contents) -> str:
     return hashlib.sha256(plain.encode()).hexdigest()[:16]
 
 
+def attempt(deed: Deed) -> bool:
+    """Do a deed and say whether it was possible."""
+    try:
+        deed.do()
+    except (Diverged, NotFound, InputError):  # another's change came first, or nothing to undo
+        return False
+    return True
+
+
 def go_on(say: Say, store: MemoryStore, chance: random.Random) -> None:
     """Do one deed; say what it is before, and once it is acknowledged what the store holds."""
     deed = choose(store, chance)
     say({"about": deed.name, "changes": deed.changes, "operations": deed.operations})
-    try:
-        deed.do()
-    except (Diverged, NotFound, InputError):  # another's change came first, or nothing to undo
+    if not attempt(deed):
         return
     last = store.journal(1, actor=store.actor)
     seq = last[0].operation if last else 0
