@@ -46,7 +46,10 @@ def assert_alone(path: Path) -> None:
 
 
 class Child:
-    """A forked process that runs a function and tells the test what it did, line by line."""
+    """A forked process that runs a function and tells the test what it did, line by line.
+
+    Fork before opening a store that is to stay open: a fork closes every connection.
+    """
 
     def __init__(self, work: Callable[..., None], *arguments: Any) -> None:
         reading, writing = os.pipe()
@@ -127,3 +130,33 @@ def together(work: Callable[..., None], arguments: list[tuple[Any, ...]]) -> lis
     os.close(gate)
     os.close(opening)
     return [child.end() for child in children]
+
+
+class Helper:
+    """A process forked now that does things with a file later, when it is told to."""
+
+    def __init__(self, path: Path, deeds: dict[str, Callable[[Path], object]]) -> None:
+        self._orders, giving = os.pipe()
+        self._child = Child(_obey, path, deeds, self._orders, giving)
+        self._orders = giving
+        self._names = list(deeds)
+
+    def do(self, name: str) -> None:
+        """Have something done, and wait until it is."""
+        os.write(self._orders, bytes([self._names.index(name)]))
+        assert self._child.heard() == name
+
+    def end(self) -> None:
+        """Let the process end."""
+        os.close(self._orders)
+        self._child.end()
+
+
+def _obey(
+    say: Say, path: Path, deeds: dict[str, Callable[[Path], object]], orders: int, giving: int
+) -> None:
+    os.close(giving)
+    names = list(deeds)
+    while order := os.read(orders, 1):
+        deeds[names[order[0]]](path)
+        say(names[order[0]])
