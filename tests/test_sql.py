@@ -26,8 +26,14 @@ SOURCES = sorted((ROOT / "houkai").rglob("*.py"))
 COMPOSED = {
     ("storage.history", "sql"): "o.seq > 0 order by o.seq desc",
     ("storage.rows", "table"): "tag",
-    ("storage.rows", "columns"): "text = ?, ",
+    ("storage.rows", "sets"): "text = ?, ",
     ("storage.fulltext", "index"): "memory_fts",
+    ("storage.derived", "index"): "memory_fts",
+    ("storage.derived", "', '.join(row)"): "id, text",
+    ("storage.derived", "', '.join('?' * len(row))"): "?, ?",
+    ("storage.shape", "kind"): "index",
+    ("storage.shape", "name"): "memory_by_text",
+    ("storage.shape", "table"): "past_fts",
     ("storage.vectors", "bits"): "64",
     ("storage.reembedding", "source.table"): "memory",
     ("storage.reembedding", "source.key"): "pk",
@@ -51,7 +57,8 @@ RECORDS = """select m.pk from memory m join collection c on c.pk = m.collection
              left join touch t on t.id = m.id """
 """What `memories.select` puts before the rest of a statement."""
 UNKNOWN = "no line in COMPOSED for"
-ELSEWHERE = {("storage.migrate", "sql"), ("storage.migrate", "f'pragma user_version = {head()}'")}
+ELSEWHERE = {("storage.migrate", "sql"), ("storage.migrate", "f'pragma user_version = {head()}'"),
+             ("storage.shape", "step"), ("storage.shape", "sql")}  # fmt: skip
 """Statements that are no literals: the schema itself, which every test here runs."""
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
+import logging
 import os
 import random
 import time
@@ -26,6 +27,7 @@ from houkai.errors import (
 )
 
 BUSY_S: Final = 20.0
+_log = logging.getLogger(__name__)
 READ_WRITE: Final = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE | apsw.SQLITE_OPEN_URI
 READ_ONLY: Final = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
 
@@ -98,6 +100,14 @@ def _prepare(connection: apsw.Connection, busy_s: float) -> None:
     for name, wanted, expected in _PRAGMAS:
         connection.execute(f"pragma {name} = {wanted}")
         verify_pragma(connection, name, expected)
+
+
+def shut(connection: apsw.Connection) -> None:
+    """Close a connection; if its log cannot be folded into the file, that is done another time."""
+    try:
+        connection.close()
+    except apsw.Error as error:
+        _log.warning("A connection was closed without folding its log: %s", error)
 
 
 def verify_pragma(connection: apsw.Connection, name: str, expected: str | int) -> None:

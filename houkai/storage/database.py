@@ -22,6 +22,8 @@ from houkai.vocabulary import Durability
 T = TypeVar("T")
 MEMORY: Final = ":memory:"
 JOURNAL_VARIABLE: Final = "HOUKAI_JOURNAL"
+SYNCHRONOUS: Final[dict[Durability, int]] = {"full": 2, "normal": 1}
+"""SQLite's level: whether the log reaches the disk at every commit, or when it is folded in."""
 
 
 class Database:
@@ -132,7 +134,7 @@ class Database:
         self._set_journal_mode(connection)
         # rows.py keeps the word index itself, see fulltext.py; triggers are for other tools.
         connection.config(apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, 0)
-        level = 2 if self.durability == "full" else 1
+        level = SYNCHRONOUS[self.durability]
         for name in ("fullfsync", "checkpoint_fullfsync"):  # macOS: reach the disk, not its cache
             connection.pragma(name, self.durability == "full")
         connection.pragma("synchronous", level)

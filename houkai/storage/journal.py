@@ -16,6 +16,7 @@ import apsw
 
 from houkai import ids
 from houkai.clock import Clock
+from houkai.storage import migrate
 from houkai.storage.rows import KINDS, Image
 
 T = TypeVar("T")
@@ -190,6 +191,7 @@ def recorded(act: Act, clock: Clock, work: Callable[[Tx], T]) -> Callable[[apsw.
     """Return a job for the writer: `work` inside one journaled operation."""
 
     def job(connection: apsw.Connection) -> T:
+        migrate.refuse_newer(connection)
         tx = Tx(connection, act, clock)
         result = work(tx)
         tx.finish()

@@ -57,6 +57,17 @@ def version(connection: apsw.Connection, name: str) -> int:
     return number
 
 
+def refuse_newer(connection: apsw.Connection) -> None:
+    """Refuse to write where a newer houkai has migrated the file since it was opened."""
+    number = int(connection.pragma("user_version"))
+    if number != head():
+        raise SchemaTooNew(
+            f"A newer houkai has changed the file's schema meanwhile, to {number}"
+            f" (this one knows {head()}); reading goes on.",
+            hint="Run: pip install --upgrade houkai, and start this program again.",
+        )
+
+
 def _is_empty(connection: apsw.Connection) -> bool:
     return bool(connection.execute("select count(*) = 0 from sqlite_schema").get)
 

@@ -11,7 +11,7 @@ from typing import Final
 import apsw
 
 from houkai.errors import StorageError
-from houkai.storage.connection import translated
+from houkai.storage.connection import shut, translated
 
 KEEP: Final = 8
 DRAIN_S: Final = 5.0
@@ -92,7 +92,7 @@ class Readers:
                 spare = None
             self._changed.notify_all()
         if spare is not None:
-            spare.close()
+            shut(spare)
 
     def _wanted(self, connection: apsw.Connection) -> bool:
         """Say whether to keep a connection; one that could not end its snapshot is broken."""
@@ -108,7 +108,7 @@ class Readers:
         with self._changed:
             idle, self._idle = self._idle, []
         for connection in idle:
-            connection.close()
+            shut(connection)
 
     def hold(self) -> bool:
         """Close every connection and lend none until `resume`; False when one stays lent."""

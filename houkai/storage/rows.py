@@ -104,22 +104,29 @@ def save_memory(
     return pk
 
 
-def _columns(connection: apsw.Connection, image: Image) -> dict[str, Any]:
-    """Return what the table stores of an image, the words to index included."""
-    get, text = image.get, image["text"]
-    values = {name: get(name, _ABSENT.get(name)) for name in MEMORY_FIELDS}
+def columns(connection: apsw.Connection, image: Image) -> dict[str, Any]:
+    """Return what the table stores of an image."""
+    values = {name: image.get(name, _ABSENT.get(name)) for name in MEMORY_FIELDS}
     values["pinned"] = int(values["pinned"] or 0)
     values["collection"] = _ensure_collection(connection, image["collection"], image["created_at"])
-    values["text_hash"] = words.text_hash(text)
-    values["content_hash"] = words.content_hash(text)
-    values["words"] = words.index_words(text)
-    values["names"] = words.index_names(get("tags", ()), get("entities", ()), get("author"))
-    values["dates"] = words.index_dates(image["created_at"])
+    values.update(derived_columns(image))
     return values
 
 
+def derived_columns(image: Image) -> dict[str, Any]:
+    """Return the columns that follow from others: hashes, and the words to index."""
+    get, text = image.get, image["text"]
+    return {
+        "text_hash": words.text_hash(text),
+        "content_hash": words.content_hash(text),
+        "words": words.index_words(text),
+        "names": words.index_names(get("tags", ()), get("entities", ()), get("author")),
+        "dates": words.index_dates(image["created_at"]),
+    }
+
+
 def _insert(connection: apsw.Connection, id: str, image: Image, operation: int) -> int:
-    row = _columns(connection, image)
+    row = columns(connection, image)
     connection.execute(_INSERT, (id, operation, *row.values()))
     pk = connection.last_insert_rowid()
     fulltext.add(connection, "memory_fts", pk, row)
@@ -133,16 +140,16 @@ def _update(
     connection: apsw.Connection, pk: int, before: Image, after: Image, operation: int
 ) -> None:
     """Write only the columns that differ: each one named costs the pages of its indexes."""
-    old, new = _columns(connection, before), _columns(connection, after)
+    old, new = columns(connection, before), columns(connection, after)
     changed = {name for name in new if new[name] != old[name]}
     reworded = not changed.isdisjoint(_WORDED)
     if reworded:
         changed |= _WORDED
         fulltext.remove(connection, "memory_fts", pk)
     names = [name for name in new if name in changed]
-    columns = "".join(f"{name} = ?, " for name in names)
+    sets = "".join(f"{name} = ?, " for name in names)
     connection.execute(
-        f"update memory set {columns}operation = ? where pk = ?",
+        f"update memory set {sets}operation = ? where pk = ?",
         (*(new[name] for name in names), operation, pk),
     )
     if reworded:

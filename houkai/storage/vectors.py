@@ -53,7 +53,7 @@ def encode(hashes: Iterable[bytes], arrays: Sequence[NDArray[np.float32]]) -> li
         raise InputError(f"A text may have at most {WINDOWS} windows, this one has {most}.")
     rows = np.concatenate(arrays)
     halves = rows.astype("<f2")
-    signs = np.packbits(rows > 0, axis=1, bitorder="little")
+    signs = np.packbits(halves > 0, axis=1, bitorder="little")
     windows = zip(map(bytes, halves), map(bytes, signs), strict=True)
     return [
         Encoded(hash, list(islice(windows, len(array))))

@@ -19,6 +19,7 @@ import apsw
 
 from houkai.errors import StorageError
 from houkai.storage.batch import Job, Task, commit, fail
+from houkai.storage.connection import shut
 from houkai.storage.pool import DRAIN_S, Refusal, closed
 
 T = TypeVar("T")
@@ -219,11 +220,6 @@ class Writer:
             _log.exception("Upkeep of the memory file failed")
 
     def _disconnect(self) -> None:
-        if self.connection is None:
-            return
-        try:
-            self.connection.close()
-        except Exception:  # noqa: BLE001 - the next write opens another
-            _log.exception("The write connection could not be closed")
-        finally:
+        if self.connection is not None:
+            shut(self.connection)
             self.connection = None

@@ -1,0 +1,142 @@
+"""Random operations of every kind, each with what it may leave behind when it is cut short."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from houkai import Diverged, MemoryStore, NotFound
+from houkai.errors import InputError
+from tests.durability.checks import Contents, Say
+from tests.support import contents
+
+WORDS = ["build", "cache", "client", "deploy", "editor", "friday", "invoice", "kernel", "network"]
+BATCH = 4
+MOST = 60
+"""Memories at which it is time for a nuke."""
+
+
+class Deed(NamedTuple):
+    """An operation to do, and the changes it makes at most, in how many transactions."""
+
+    name: str
+    do: Callable[[], object]
+    changes: int | None = None
+    operations: int = 1
+
+
+def sentence(chance: random.Random) -> str:
+    """Return a text that is hardly ever the same twice."""
+    return f"{' '.join(chance.choices(WORDS, k=6))} {chance.randrange(10**9)}"
+
+
+def choose(store: MemoryStore, chance: random.Random) -> Deed:
+    """Choose what to do next, of everything that changes a store."""
+    held = contents(store)
+    links = sum(len(memory["links"]) for memory in held.values())
+    if len(held) > MOST:
+        return Deed("nuke", store.nuke, len(held) + links)
+    if len(held) < 5 or chance.random() < 0.25:
+        return Deed(
+            "remember",
+            lambda: store.remember(sentence(chance), tags=chance.sample(WORDS, 2)),
+            1,
+        )
+    return chance.choice(_DEEDS)(store, chance, held)
+
+
+def _many(store: MemoryStore, chance: random.Random, held: Contents) -> Deed:
+    items = [sentence(chance) for _ in range(chance.randrange(1, 3 * BATCH))]
+    return Deed(
+        "remember_many",
+        lambda: store.remember_many(items, batch_size=BATCH),
+        BATCH,
+        -(-len(items) // BATCH),
+    )
+
+
+def _edit(store: MemoryStore, chance: random.Random, held: Contents) -> Deed:
+    id = chance.choice(list(held))
+    fields: dict[str, Any] = chance.choice(
+        [
+            {"text": sentence(chance)},
+            {"importance": chance.random()},
+            {"tags": chance.sample(WORDS, 3), "text": sentence(chance)},
+            {"pinned": not held[id]["pinned"], "created_at": 1_600_000_000 + chance.random()},
+        ]
+    )
+    return Deed("edit", lambda: store.edit(id, **fields), 1)
+
+
+def _forget(store: MemoryStore, chance: random.Random, held: Contents) -> Deed:
+    id = chance.choice(list(held))
+    marks = sum(memory["superseded_by"] == id for memory in held.values())
+    ties = len(held[id]["links"]) + sum(
+        link["to"] == id for memory in held.values() for link in memory["links"]
+    )
+    return Deed("forget", lambda: store.forget(id), 1 + ties + marks)
+
+
+def _link(store: MemoryStore, chance: random.Random, held: Contents) -> Deed:
+    one, other = chance.sample(list(held), 2)
+    return Deed("link", lambda: store.link(one, other), 1)
+
+
+def _supersede(store: MemoryStore, chance: random.Random, held: Contents) -> Deed:
+    one, other = chance.sample(list(held), 2)
+    return Deed("supersede", lambda: store.supersede(one, other))
+
+
+def _trash(store: MemoryStore, chance: random.Random, held: Contents) -> Deed:
+    id = chance.choice(list(held))
+    return Deed("trash", lambda: store.trash(id))
+
+
+def _undo(store: MemoryStore, chance: random.Random, held: Contents) -> Deed:
+    return Deed("undo_last", store.undo_last)
+
+
+def _undo_one(store: MemoryStore, chance: random.Random, held: Contents) -> Deed:
+    entry = chance.choice(store.journal(8))
+    return Deed("undo", lambda: store.undo(entry))
+
+
+def _redo(store: MemoryStore, chance: random.Random, held: Contents) -> Deed:
+    return Deed("redo", store.redo)
+
+
+def _prune(store: MemoryStore, chance: random.Random, held: Contents) -> Deed:
+    return Deed("prune_journal", lambda: store.prune_journal(keep_last=chance.randrange(20, 40)))
+
+
+_DEEDS = (_many, _many, _edit, _edit, _edit, _forget, _link, _supersede, _trash, _undo, _undo_one,
+          _redo, _redo, _prune)  # fmt: skip
+
+
+def digest(held: Contents) -> str:
+    """Return a short name of a store's contents."""
+    plain = json.dumps(held, sort_keys=True)
+    return hashlib.sha256(plain.encode()).hexdigest()[:16]
+
+
+def attempt(deed: Deed) -> bool:
+    """Do a deed and say whether it was possible."""
+    try:
+        deed.do()
+    except (Diverged, NotFound, InputError):  # another's change came first, or nothing to undo
+        return False
+    return True
+
+
+def go_on(say: Say, store: MemoryStore, chance: random.Random) -> None:
+    """Do one deed; say what it is before, and once it is acknowledged what the store holds."""
+    deed = choose(store, chance)
+    say({"about": deed.name, "changes": deed.changes, "operations": deed.operations})
+    if not attempt(deed):
+        return
+    last = store.journal(1, actor=store.actor)
+    seq = last[0].operation if last else 0
+    say({"done": deed.name, "seq": seq, "holds": digest(contents(store))})
