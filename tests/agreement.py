@@ -6,6 +6,7 @@ indexes are held against what they were derived from.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
@@ -103,8 +104,7 @@ def _of_past(connection: apsw.Connection) -> Iterator[str]:
         (id, operation, until): (text, importance, tags)
         for id, operation, until, text, importance, tags in rows(
             connection,
-            """select p.id, p.operation, p.until, p.text, p.importance,
-                 (select json_group_array(value) from json_each(p.tags)) from past p""",
+            "select id, operation, until, text, importance, tags from past",
         )
     }
     told = {
@@ -121,8 +121,7 @@ def _of_past(connection: apsw.Connection) -> Iterator[str]:
     for version in kept.keys() & told.keys():
         text, importance, tags = kept[version]
         wanted = told[version]
-        listed = [] if tags == "[]" else tags[2:-2].split('","')
-        if (text, importance) != wanted[:2] or sorted(listed) != sorted(wanted[2]):
+        if (text, importance) != wanted[:2] or sorted(json.loads(tags)) != sorted(wanted[2]):
             yield f"version {version} is kept as {kept[version]}, not {wanted}"
 
 
