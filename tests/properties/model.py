@@ -1,0 +1,176 @@
+"""What a store should do, in plain Python dicts: the oracle of the state machine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+Key = tuple[str, ...]
+"""("memory", id) or ("link", src, rel, dst)."""
+Image = Mapping[str, Any] | None
+State = dict[Key, Mapping[str, Any]]
+Pair = tuple[Image, Image]
+
+
+class Refused(Exception):
+    """The store must refuse this undo."""
+
+
+@dataclass
+class Operation:
+    """One recorded operation: what each row was before and after, and what it undid."""
+
+    seq: int
+    at: float
+    op: str
+    pairs: dict[Key, Pair]
+    batch: int | None = None
+    targets: list[int] = field(default_factory=list)
+
+
+@dataclass
+class Model:
+    """A store as it should be: its rows now, its operations, and every state there was."""
+
+    rows: State = field(default_factory=dict)
+    operations: list[Operation] = field(default_factory=list)
+    moments: list[tuple[float, State]] = field(default_factory=list)
+
+    def next_at(self, now: float) -> float:
+        """Return the moment that the next operation is recorded at."""
+        last = self.operations[-1].at if self.operations else 0.0
+        return max(now, last + 1e-6)
+
+    def apply(
+        self,
+        op: str,
+        now: float,
+        after: Mapping[Key, Image],
+        batch: int | None = None,
+        targets: Iterable[int] = (),
+    ) -> None:
+        """Let an operation replace rows; nothing is recorded when nothing changes."""
+        pairs = {
+            key: (self.rows.get(key), image)
+            for key, image in after.items()
+            if self.rows.get(key) != image
+        }
+        if not pairs and not targets:
+            return
+        at = self.next_at(now)
+        seq = len(self.operations) + 1
+        self.operations.append(Operation(seq, at, op, pairs, batch, list(targets)))
+        for key, (_, image) in pairs.items():
+            if image is None:
+                self.rows.pop(key)
+            else:
+                self.rows[key] = image
+        self.moments.append((at, dict(self.rows)))
+
+    def stands(self, seq: int) -> bool:
+        """Say whether no undo that stands itself undid an operation."""
+        later = self.operations[seq:]
+        return not any(seq in undo.targets and self.stands(undo.seq) for undo in later)
+
+    def undo(self, seq: int, now: float) -> None:
+        """Undo an operation with the rest of its batch. Raises Refused."""
+        target = self.operations[seq - 1]
+        group = [
+            operation
+            for operation in self.operations
+            if operation.seq == seq
+            or (target.batch is not None and operation.batch == target.batch)
+        ]
+        merged: dict[Key, Pair] = {}
+        for operation in group:
+            for key, (before, after) in operation.pairs.items():
+                merged[key] = (merged[key][0] if key in merged else before, after)
+        for key, (before, after) in merged.items():
+            if self.rows.get(key) != after:
+                raise Refused(key)
+            if key[0] == "memory" and before is None and self.hangs_on(key[1]) - merged.keys():
+                raise Refused(key)
+        op = "redo" if target.op == "undo" else "undo"
+        back = {key: before for key, (before, _) in merged.items()}
+        self.apply(op, now, back, targets=[operation.seq for operation in group])
+
+    def hangs_on(self, id: str) -> set[Key]:
+        """Return the rows that need a memory: its links, and what it superseded."""
+        return {
+            key
+            for key, image in self.rows.items()
+            if (key[0] == "link" and id in (key[1], key[3])) or image.get("superseded_by") == id
+        }
+
+    def undoable(self) -> int | None:
+        """Return the operation that `undo_last` should undo."""
+        return self.newest(lambda operation: operation.op not in ("undo", "redo"))
+
+    def redoable(self) -> int | None:
+        """Return the undo that `redo` should undo."""
+        return self.newest(lambda operation: operation.op == "undo")
+
+    def newest(self, which: Any) -> int | None:
+        """Return the newest standing operation that meets a condition."""
+        for operation in reversed(self.operations):
+            if operation.pairs and which(operation) and self.stands(operation.seq):
+                return operation.seq
+        return None
+
+    def forgetting(self, ids: Iterable[str]) -> dict[Key, Image]:
+        """Return what forgetting memories leaves of them and of what hangs on them."""
+        after: dict[Key, Image] = {}
+        for id in ids:
+            for key in self.hangs_on(id):
+                if key[0] == "link":
+                    after[key] = None
+                elif key not in after:
+                    image = self.rows[key]
+                    after[key] = {**image, "superseded_by": None, "superseded_at": None}
+        return after | {("memory", id): None for id in ids}
+
+    def next_position(self, source: str | None) -> int | None:
+        """Return the place of a new memory in its source."""
+        if source is None:
+            return None
+        taken = [
+            image["position"]
+            for key, image in self.rows.items()
+            if key[0] == "memory" and image["source"] == source and image["position"] is not None
+        ]
+        return max(taken, default=-1) + 1
+
+    def about(self, id: str) -> list[tuple[int, str]]:
+        """Return (operation, kind) of every change that concerns a memory."""
+        return [
+            (operation.seq, key[0])
+            for operation in self.operations
+            for key in operation.pairs
+            if id in key[1:]
+        ]
+
+    def known_at(self, moment: float, now: float) -> State:
+        """Return the rows as a question about a moment must show them."""
+        last = self.moments[-1][0] if self.moments else 0.0
+        if now - 1.0 <= moment <= now < last:
+            return self.rows
+        known: State = {}
+        for at, rows in self.moments:
+            if at <= moment:
+                known = rows
+        return known
+
+
+def memories_of(rows: State) -> dict[str, dict[str, Any]]:
+    """Return the memories of a state by id, with their links, as a store shows them."""
+    found: dict[str, dict[str, Any]] = {
+        key[1]: {**image, "links": []} for key, image in rows.items() if key[0] == "memory"
+    }
+    for kind, *ends in sorted(rows):
+        if kind == "link":
+            src, rel, dst = ends
+            found[src]["links"].append({"to": dst, "rel": rel})
+    for memory in found.values():
+        memory["links"].sort(key=lambda link: (link["to"], link["rel"]))
+    return found

@@ -1,0 +1,336 @@
+"""Any sequence of operations, undone and redone in any order, against a model in plain Python."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    Bundle,
+    RuleBasedStateMachine,
+    consumes,
+    initialize,
+    invariant,
+    multiple,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+
+from houkai import Diverged, MemoryStore
+from houkai.storage import connection as sqlite
+from houkai.testing import HashingEmbedder
+from tests.agreement import disagreements
+from tests.properties.model import Model, Refused, memories_of
+from tests.properties.witness import Witness
+from tests.support import START, Clock, contents, plain
+from tests.transactions.mutators import hide
+
+EMBEDDER = HashingEmbedder(64)
+RELATIONS = ["related", "refines", "causes"]
+
+words = st.one_of(
+    st.sampled_from(
+        ["alpha", "beta gamma", "Alpha  BETA", "日本語の記憶", "fooBar snake_case v1.2"]
+    ),
+    st.text(st.characters(codec="utf-8"), min_size=1, max_size=12).filter(str.strip),
+)
+names = st.lists(st.sampled_from(["a", "b c", "Ünï", "日本", 'q"uote', "x,y"]), max_size=3)
+moments = st.one_of(st.none(), st.sampled_from([START - 5e5, START + 7.0, START + 9e9]))
+fields = st.fixed_dictionaries(
+    {"text": words},
+    optional={
+        "type": st.sampled_from(["episodic", "semantic", "procedural", "feedback"]),
+        "tags": names,
+        "importance": st.sampled_from([0.0, 0.25, 0.5, 0.1 + 0.2, 1.0]),
+        "source": st.sampled_from([None, "s1", "s2"]),
+        "polarity": st.sampled_from([-1, 0, 1]),
+        "expires_at": moments,
+        "pinned": st.booleans(),
+        "trust": st.sampled_from(["trusted", "reported", "untrusted"]),
+        "created_at": moments,
+        "author": st.sampled_from([None, "user"]),
+        "entities": names,
+    },
+)
+
+
+class Machine(RuleBasedStateMachine):
+    """Two handles on one file, a clock that jumps, and the model of what must come of it."""
+
+    ids = Bundle("ids")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.folder = tempfile.TemporaryDirectory()
+        self.path = Path(self.folder.name) / "memory.db"
+        self.clock, self.model, self.witness = Clock(), Model(), Witness()
+        self.connect, self.seen, self.steps = sqlite.connect, 0, 0
+        sqlite.connect = self.watched
+        self.open()
+
+    def watched(self, *args: Any, **more: Any) -> Any:
+        """Open a connection that the witness listens to."""
+        connection = self.connect(*args, **more)
+        self.witness.watch(connection)
+        return connection
+
+    def open(self) -> None:
+        """Open both handles."""
+        self.handles = [
+            MemoryStore(self.path, embedder=EMBEDDER, clock=self.clock, durability="normal")
+            for _ in range(2)
+        ]
+
+    @property
+    def store(self) -> MemoryStore:
+        """Return one handle after the other."""
+        self.steps += 1
+        return self.handles[self.steps // 2 % 2]
+
+    def expected(self, given: dict[str, Any]) -> dict[str, Any]:
+        """Return the fields that a memory must have when it was stored with these."""
+        source = given.get("source")
+        text = given["text"].strip()
+        created_at = given.get("created_at")
+        return {
+            "text": text,
+            "type": given.get("type", "semantic"),
+            "tags": list(dict.fromkeys(given.get("tags", []))),
+            "importance": given.get("importance", 0.5),
+            "created_at": self.clock.now if created_at is None else created_at,
+            "source": source,
+            "superseded_by": None,
+            "superseded_at": None,
+            "polarity": given.get("polarity", 0),
+            "expires_at": given.get("expires_at"),
+            "pinned": given.get("pinned", False),
+            "trust": given.get("trust", "trusted"),
+            "valid_from": None,
+            "valid_until": None,
+            "author": given.get("author"),
+            "position": self.model.next_position(source),
+            "entities": list(dict.fromkeys(given.get("entities", []))),
+            "collection": "default",
+        }
+
+    @initialize(target=ids, given=fields)
+    def begin(self, given: dict[str, Any]) -> Any:
+        """Start with a memory, so that there is something to change."""
+        return self.remember(given)
+
+    @rule(target=ids, given=fields)
+    def remember(self, given: dict[str, Any]) -> Any:
+        """Store one memory."""
+        memory = self.store.remember(**given)
+        self.model.apply("remember", self.clock.now, {("memory", memory.id): self.expected(given)})
+        return memory.id
+
+    @rule(target=ids, many=st.lists(fields, max_size=4), size=st.integers(1, 3))
+    def remember_many(self, many: list[dict[str, Any]], size: int) -> Any:
+        """Store several memories in one or more batches."""
+        made = self.store.remember_many(many, batch_size=size)
+        batch = len(self.model.operations) if len(many) > size else None
+        for start in range(0, len(many), size):
+            after: dict[Any, Any] = {}
+            for memory, given in zip(made[start:][:size], many[start:][:size], strict=True):
+                image = self.expected(given)
+                same = [one for one in after.values() if one["source"] == image["source"]]
+                if same and image["source"] is not None:
+                    image["position"] = same[-1]["position"] + 1
+                after["memory", memory.id] = image
+            self.model.apply("remember_many", self.clock.now, after, batch)
+        return multiple(*(memory.id for memory in made))
+
+    @rule(id=ids, given=fields)
+    def edit(self, id: str, given: dict[str, Any]) -> None:
+        """Change some fields of a memory."""
+        image = self.model.rows.get(("memory", id))
+        if image is None:
+            return
+        cleared = {"source", "author"}
+        changes = {
+            name: value for name, value in given.items() if value is not None or name in cleared
+        }
+        self.store.edit(id, **changes)
+        for name in ("tags", "entities"):
+            if name in changes:
+                changes[name] = list(dict.fromkeys(changes[name]))
+        if "text" in changes:
+            changes["text"] = changes["text"].strip()
+        self.model.apply("edit", self.clock.now, {("memory", id): {**image, **changes}})
+
+    @rule(id=consumes(ids))
+    def forget(self, id: str) -> None:
+        """Delete a memory that may be gone already."""
+        there = ("memory", id) in self.model.rows
+        assert self.store.forget(id) is there
+        if there:
+            self.model.apply("forget", self.clock.now, self.model.forgetting([id]))
+
+    @rule()
+    def nuke(self) -> None:
+        """Delete everything."""
+        present = [key[1] for key in self.model.rows if key[0] == "memory"]
+        assert self.store.nuke() == len(present)
+        everything = dict.fromkeys(self.model.rows)
+        self.model.apply("nuke", self.clock.now, everything)
+
+    @rule(src=ids, dst=ids, rel=st.sampled_from(RELATIONS))
+    def link(self, src: str, dst: str, rel: str) -> None:
+        """Link two memories that are there."""
+        if src == dst or not {("memory", src), ("memory", dst)} <= self.model.rows.keys():
+            return
+        key = ("link", src, rel, dst)
+        assert self.store.link(src, dst, rel) is (key not in self.model.rows)
+        at = self.model.next_at(self.clock.now)
+        image = self.model.rows.get(key, {"created_at": at})
+        self.model.apply("link", self.clock.now, {key: image})
+
+    @rule(src=ids, dst=ids)
+    def unlink(self, src: str, dst: str) -> None:
+        """Remove all links from one memory to another."""
+        gone = {
+            key: None for key in self.model.rows if (key[0], key[1], key[-1]) == ("link", src, dst)
+        }
+        assert self.store.unlink(src, dst) == len(gone)
+        self.model.apply("unlink", self.clock.now, gone)
+
+    @rule(old=ids, new=ids)
+    def supersede(self, old: str, new: str) -> None:
+        """Hide a memory behind another, in one operation on two kinds of rows."""
+        image = self.model.rows.get(("memory", old))
+        if old == new or image is None or ("memory", new) not in self.model.rows:
+            return
+        hide(self.store, old, new)
+        at = self.model.next_at(self.clock.now)
+        hidden = {**image, "superseded_by": new, "superseded_at": at}
+        after = {("memory", old): hidden, ("link", new, "supersedes", old): {"created_at": at}}
+        self.model.apply("supersede", self.clock.now, after)
+
+    @rule(back=st.integers(0, 30))
+    def undo(self, back: int) -> None:
+        """Undo any operation, also an undo, also one that is undone already."""
+        if not self.model.operations:
+            return
+        seq = self.model.operations[-1 - back % len(self.model.operations)].seq
+        self.try_undo(seq, lambda: self.store.undo(seq))
+
+    @rule()
+    def undo_last(self) -> None:
+        """Step one operation back."""
+        self.try_undo(self.model.undoable(), self.store.undo_last)
+
+    @rule()
+    def redo(self) -> None:
+        """Step forward again."""
+        self.try_undo(self.model.redoable(), self.store.redo)
+
+    def try_undo(self, seq: int | None, call: Any) -> None:
+        """Compare an undo with the model's: both succeed or both refuse."""
+        if seq is None:
+            assert call() is None
+            return
+        try:
+            self.model.undo(seq, self.clock.now)
+        except Refused:
+            refused = False
+            try:
+                call()
+            except Diverged:
+                refused = True
+            assert refused, f"operation {seq} was undone over later changes"
+        else:
+            entry = call()
+            assert entry.operation == len(self.model.operations)
+            assert entry.undoes == max(self.model.operations[-1].targets)
+
+    @rule(seconds=st.sampled_from([10, 1000, 86_400]))
+    def wait(self, seconds: int) -> None:
+        """Let time pass."""
+        self.clock.advance(seconds)
+
+    @rule(seconds=st.sampled_from([5, 995, 100_005]))
+    def step_back(self, seconds: int) -> None:
+        """Set the clock back, as a machine does that meets a time server."""
+        self.clock.advance(-seconds)
+
+    @rule()
+    def reopen(self) -> None:
+        """Close both handles and open the file again."""
+        for handle in self.handles:
+            handle.close()
+        assert [entry.name for entry in self.path.parent.iterdir()] == ["memory.db"]
+        self.open()
+
+    @precondition(lambda self: self.model.moments)
+    @rule(pick=st.integers(0, 1000), id=ids)
+    def ask_the_past(self, pick: int, id: str) -> None:
+        """Ask for an earlier state and for one memory in it."""
+        moment, _ = self.model.moments[pick % len(self.model.moments)]
+        known = memories_of(self.model.known_at(moment, self.clock.now))
+        store = self.store
+        assert shown(plain(store.state_at(moment))) == known
+        found = store.get_at(id, moment)
+        assert (None if found is None else shown(plain([found]))[id]) == known.get(id)
+
+    @rule(id=ids)
+    def ask_history(self, id: str) -> None:
+        """Ask for every change that concerns a memory."""
+        told = [(entry.operation, entry.kind) for entry in self.store.history(id)]
+        assert sorted(told) == sorted(self.model.about(id))
+
+    @invariant()
+    def holds_what_the_model_holds(self) -> None:
+        """Both handles show the model's rows, and so does the journal for now."""
+        wanted = memories_of(self.model.rows)
+        for handle in self.handles:
+            assert shown(contents(handle)) == wanted
+        assert shown(plain(self.handles[0].state_at("now"))) == wanted
+
+    @invariant()
+    def nothing_changed_unrecorded(self) -> None:
+        """The witness saw exactly the rows that the new operations name."""
+        fresh = self.model.operations[self.seen :]
+        self.seen = len(self.model.operations)
+        assert self.witness.take() == {key for operation in fresh for key in operation.pairs}
+
+    def teardown(self) -> None:
+        """Compare every moment there was, and everything that is stored twice."""
+        try:
+            store = self.handles[0]
+            for moment, _ in self.model.moments:
+                known = memories_of(self.model.known_at(moment, self.clock.now))
+                assert shown(plain(store.state_at(moment))) == known
+            assert [entry.ts for entry in reversed(store.journal(None))] == [
+                operation.at for operation in self.model.operations
+            ]
+            found = disagreements(store)
+            assert found == [], found
+        finally:
+            sqlite.connect = self.connect
+            for handle in self.handles:
+                handle.close()
+            self.folder.cleanup()
+
+
+def shown(memories: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Return memories as the model holds them."""
+    for memory in memories.values():
+        del memory["id"], memory["content_hash"]
+    return memories
+
+
+TestMachine = Machine.TestCase
+TestMachine.settings = settings(max_examples=30, stateful_step_count=40)
+
+
+@pytest.mark.soak
+def test_machine_at_length() -> None:
+    """The same with fresh examples, long enough to meet rare sequences."""
+    wide = settings(max_examples=500, stateful_step_count=80, derandomize=False)
+    run_state_machine_as_test(Machine, settings=wide)  # type: ignore[no-untyped-call]

@@ -1,0 +1,84 @@
+"""Every operation that changes memories, each with the scene it needs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from houkai import MemoryStore
+from houkai.storage.journal import Tx
+
+Ids = dict[str, str]
+
+
+def scene(store: MemoryStore) -> Ids:
+    """Fill a store with memories that links, tags and supersession tie together."""
+    made = store.remember_many(
+        [
+            {"text": "alpha is the first letter", "tags": ["greek", "letter"], "source": "book"},
+            {"text": "beta follows alpha", "tags": ["greek"], "entities": ["Beta"], "pinned": True},
+            {"text": "gamma is the third", "author": "user", "importance": 0.9},
+            {"text": "delta was the fourth", "trust": "reported"},
+        ]
+    )
+    ids = dict(zip("abcd", (memory.id for memory in made), strict=True))
+    store.link(ids["a"], ids["b"], "related")
+    store.link(ids["c"], ids["b"], "refines")
+    hide(store, ids["d"], ids["c"])
+    return ids
+
+
+def hide(store: MemoryStore, old: str, new: str) -> None:
+    """Mark a memory as replaced by another, with the link that says so."""
+
+    def work(tx: Tx) -> None:
+        image = tx.get("memory", old)
+        assert image is not None
+        tx.put("memory", old, {**image, "superseded_by": new, "superseded_at": tx.at})
+        tx.put("link", f"{new}|supersedes|{old}", {"created_at": tx.at})
+
+    store.write("supersede", work)
+
+
+@dataclass(frozen=True)
+class Mutator:
+    """One call that changes a store: what it does in the scene, and the operation it records."""
+
+    run: Callable[[MemoryStore, Ids], Any]
+    op: str
+    before: Callable[[MemoryStore, Ids], Any] = lambda _store, _ids: None
+    """What is done first, and is no part of what the tests look at."""
+
+
+MUTATORS: dict[str, Mutator] = {
+    "remember": Mutator(
+        lambda s, _: s.remember("epsilon is new", tags=["greek", "new"], source="book"), "remember"
+    ),
+    "remember_idempotent": Mutator(
+        lambda s, _: s.remember("ALPHA is a  letter of its own", idempotent=True), "remember"
+    ),
+    "remember_many": Mutator(
+        lambda s, _: s.remember_many(["one more", {"text": "and another", "tags": ["x"]}]),
+        "remember_many",
+    ),
+    "edit_text": Mutator(lambda s, i: s.edit(i["a"], text="alpha has a new text"), "edit"),
+    "edit_fields": Mutator(
+        lambda s, i: s.edit(
+            i["b"], tags=["latin"], importance=0.1, author="user", pinned=False, entities=[]
+        ),
+        "edit",
+    ),
+    "forget": Mutator(lambda s, i: s.forget(i["b"]), "forget"),
+    "forget_superseder": Mutator(lambda s, i: s.forget(i["c"]), "forget"),
+    "nuke": Mutator(lambda s, _: s.nuke(), "nuke"),
+    "link": Mutator(lambda s, i: s.link(i["a"], i["c"], "causes"), "link"),
+    "unlink": Mutator(lambda s, i: s.unlink(i["a"], i["b"]), "unlink"),
+    "undo": Mutator(
+        lambda s, i: s.undo(s.history(i["a"])[-1]),
+        "undo",
+        lambda s, i: s.edit(i["a"], text="to be undone"),
+    ),
+    "undo_last": Mutator(lambda s, _: s.undo_last(), "undo", lambda s, i: s.forget(i["b"])),
+    "redo": Mutator(lambda s, _: s.redo(), "redo", lambda s, i: (s.forget(i["b"]), s.undo_last())),
+}
