@@ -188,4 +188,5 @@ class AsyncMemoryStore:
     undo_since = offload(ops.undoing.undo_since)
     redo = offload(ops.undoing.redo)
 
+    reembed = offload(ops.reembed.reembed)
     stats = offload(ops.health.stats)

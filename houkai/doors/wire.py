@@ -11,15 +11,18 @@ from houkai.doors import schema
 from houkai.doors.arguments import arguments, parse
 from houkai.doors.forms import form_of
 from houkai.doors.shapes import SHAPES
-from houkai.errors import Diverged, HoukaiError
+from houkai.errors import ConflictError, Diverged, HoukaiError
 from houkai.handle import Store
 from houkai.ops.table import Operation
 
 EXPERT: Final = re.compile(
     r"batch_size|compress.*|dedup_threshold|diversity|expand_.*|explain|fusion|graph|header"
-    r"|include_expired|include_retired|max_items|max_phrases|overfetch|position|touch"
+    r"|include_expired|include_retired|max_items|max_phrases|overfetch|position|touch|ttl_seconds"
 )
 """What an agent hardly ever sets; taken by every door, but shown only where all is."""
+
+OTHER: Final = 100
+"""Signs of the text that a refused memory conflicts with."""
 
 
 def description(operation: Operation) -> str:
@@ -71,4 +74,15 @@ def explain(error: HoukaiError) -> dict[str, Any]:
     told: dict[str, Any] = {"code": error.code, "message": error.message, "hint": error.hint}
     if isinstance(error, Diverged):
         told["rows"] = error.rows
+    if isinstance(error, ConflictError):
+        told["conflicts"] = [
+            {
+                "kind": one.kind,
+                "similarity": one.similarity,
+                "other_id": one.b.id,
+                "other_text": one.b.text[:OTHER],
+                "other_trust": one.b.trust,
+            }
+            for one in error.conflicts
+        ]
     return told

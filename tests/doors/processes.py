@@ -10,13 +10,15 @@ from typing import Any
 
 from mcp.client.stdio import StdioServerParameters
 
+from houkai import MemoryStore
+from houkai.testing import HashingEmbedder
 from tests.support import environment
 
 MAIN = "import sys; from houkai.doors.mcp_server import main; sys.exit(main(sys.argv[1:]))"
 HASHING = f"""
-from houkai.embed import minilm
+from houkai import embed
 from houkai.testing import HashingEmbedder
-minilm.MiniLM = lambda: HashingEmbedder(64)
+embed.default = lambda: HashingEmbedder(64)
 {MAIN}
 """
 """The server with an embedder that needs no model."""
@@ -93,3 +95,14 @@ def parameters(db: Path, code: str = HASHING, **variables: str) -> StdioServerPa
         args=["-c", code, "--db", str(db)],
         env=environment(**variables),
     )
+
+
+def alone(path: Path) -> None:
+    """Require that nothing lies beside a memory file."""
+    assert [file.name for file in path.parent.iterdir() if file.is_file()] == [path.name]
+
+
+def texts(path: Path) -> list[str]:
+    """Return what a file holds, as the library in this process reads it."""
+    with MemoryStore(path, embedder=HashingEmbedder(64)) as store:
+        return sorted(memory.text for memory in store.list_recent(None))

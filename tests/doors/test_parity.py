@@ -5,18 +5,19 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections.abc import Callable
+from dataclasses import is_dataclass
 from pathlib import Path
 from typing import Any
 
 import jsonschema
 import pytest
 
-from houkai import AsyncMemoryStore, HoukaiError, Memory, MemoryStore
+from houkai import AsyncMemoryStore, HoukaiError, Memory, MemoryStore, ids
 from houkai.aio import AsyncMemoryStore as Async
 from houkai.doors import wire
-from houkai.model import Difference, ExplainedHit, Graph, Hit, JournalEntry, Neighbor
+from houkai.model import ExplainedHit, Graph, Hit, JournalEntry, Neighbor
 from houkai.ops.table import OPERATIONS
-from houkai.packing import CompressedGroup, PackedMemory, PackResult
+from houkai.packing import PackedMemory
 from houkai.testing import HashingEmbedder
 from tests.doors.examples import EXAMPLES, Example, resolved
 from tests.support import Clock
@@ -24,6 +25,13 @@ from tests.support import Clock
 ROWS = {operation.name: operation for operation in OPERATIONS}
 PART = {"state_at": "memories", "find_path": "path", "undo_since": "operations"}
 """Where a tool's answer holds what the library returns."""
+NOTHING: dict[str, dict[str, Any]] = {
+    "get": {"found": False, "id": "no such id"},
+    "supersede": {"ok": True},
+    "trash_restore": {"restored": False},
+    "verify_journal": {"ok": True, "broken_at": None},
+}
+"""What tools answer where the library returns None."""
 SAID_BY_UNDO = ("operation", "undoes")
 """What the entry of an undo and the answer, which is about what was undone, have in common."""
 
@@ -33,7 +41,7 @@ class Run:
 
     def __init__(self, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         numbers = iter(range(10**6))
-        monkeypatch.setattr(uuid, "uuid4", lambda: uuid.UUID(int=next(numbers) << 96, version=4))
+        monkeypatch.setattr(ids, "new", lambda: str(uuid.UUID(int=next(numbers) << 96, version=4)))
         self.open: dict[str, Any] = {
             "path": path,
             "embedder": HashingEmbedder(64),
@@ -102,20 +110,16 @@ def plain(result: Any) -> Any:
             return {**memory.to_dict(), "score": round(score, 4), "explain": explain}
         case Neighbor(memory, rel):
             return {**memory.to_dict(), "rel": rel}
-        case CompressedGroup():
-            return {"ids": [memory.id for memory in result.memories], "text": result.text}
-        case PackResult():
-            return {name: plain(value) for name, value in vars(result).items()}
         case JournalEntry():
             return {**vars(result), "summary": result.summary}
-        case Difference():
-            return vars(result)
         case tuple() if hasattr(result, "_asdict"):
             return result._asdict()
         case list():
             return [plain(one) for one in result]
+        case _ if is_dataclass(result):
+            return {name: plain(value) for name, value in vars(result).items()}
         case _:
-            return vars(result) if hasattr(result, "per_case") else result
+            return result
 
 
 def compare(answer: Any, result: Any) -> None:
@@ -155,10 +159,8 @@ def test_tools_answer_what_the_library_returns(run: Any) -> None:
     for example, result, answer in zip(EXAMPLES, expected, got, strict=True):
         if isinstance(result, HoukaiError):
             assert wire.explain(answer) == wire.explain(result), example
-        elif example.tool == "verify_journal":
-            assert answer == {"ok": result is None, "broken_at": result}
         elif result is None:
-            assert answer == {"found": False, "id": example.given["memory_id"]}
+            assert NOTHING[example.tool].items() <= answer.items()
         elif isinstance(result, bool | int):
             assert result in answer.values() or example.tool == "link", example
         elif example.tool in ("undo", "redo"):

@@ -132,6 +132,7 @@ class Stats(TypedDict):
     bytes: int
     model: str | None
     unembedded: int
+    reembedding: str | None
 
 
 def remember(entered: Entered, _given: Given) -> Remembered:

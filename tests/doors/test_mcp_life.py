@@ -1,4 +1,4 @@
-"""The server as agents start it: pipes, signals, failures, and the file it leaves."""
+"""How a server lives and ends: its start, its neighbours, signals, and the file it leaves."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from tests.doors.processes import (
     HASHING,
     HELLO,
     MAIN,
+    alone,
     answers,
     ask,
     call,
@@ -24,45 +25,9 @@ from tests.doors.processes import (
     lines,
     parameters,
     serve,
+    texts,
 )
 from tests.support import environment
-
-NOISY = """
-import atexit, os, subprocess, sys
-
-class Loud:
-    def find_spec(self, name, path=None, target=None):
-        if name == "mcp":
-            print("noise of an import")
-
-sys.meta_path.insert(0, Loud())
-atexit.register(print, "noise at exit")
-import houkai.embed
-from houkai.testing import HashingEmbedder
-
-class Noisy(HashingEmbedder):
-    def passages(self, texts):
-        print("noise of Python")
-        os.write(1, b"noise of a C library\\n")
-        subprocess.run(["echo", "noise of a child"])
-        assert sys.stdin.read() == ""
-        return super().passages(texts)
-
-houkai.embed.default = lambda: Noisy(64)
-from houkai.doors.mcp_server import main
-sys.exit(main(sys.argv[1:]))
-"""
-
-
-def alone(path: Path) -> None:
-    """Require that nothing lies beside a memory file."""
-    assert [file.name for file in path.parent.iterdir() if file.is_file()] == [path.name]
-
-
-def texts(path: Path) -> list[str]:
-    """Return what a file holds, as the library in this process reads it."""
-    with MemoryStore(path, embedder=HashingEmbedder(64)) as store:
-        return sorted(memory.text for memory in store.list_recent(None))
 
 
 def test_a_session_with_the_real_model(path: Path) -> None:
@@ -96,106 +61,6 @@ def test_a_session_with_the_real_model(path: Path) -> None:
         with store.read() as connection:
             rows = connection.execute("select distinct session from operation").fetchall()
         assert rows == [("session-7",)]
-
-
-def test_everything_asked_is_answered_before_the_end(path: Path) -> None:
-    """A script pipes its requests and hangs up; the SDK's transport would cancel them."""
-    asked = lines(*HELLO, *(call(n, "remember", text=f"fact {n}") for n in range(30)))
-    told, complaint, status = serve(asked, "--db", path)
-    assert status == 0, complaint
-    assert told.keys() == {"hello", *range(30)}
-    assert not [one for one in told.values() if "error" in one or one["result"].get("isError")]
-    assert len(texts(path)) == 30
-    alone(path)
-    assert complaint == ""
-
-
-def test_an_end_without_a_word(path: Path) -> None:
-    """A client that starts a server and leaves must find no file, no noise and status 0."""
-    told, complaint, status = serve(b"", "--db", path)
-    assert (told, complaint, status) == ({}, "", 0)
-    assert not path.exists()
-
-
-def test_lines_that_are_no_requests_are_answered(path: Path) -> None:
-    """A client waits for minutes on a request that was dropped because half an emoji was in it."""
-    asked = lines(*HELLO, call(1, "remember", text="half \ud83d"), call("\ud83d", "stats"))
-    asked += b'garbage\n\n[]\n{"id": 2}\n\xff\xfe\n{"jsonrpc":"2.0","id":3,"method":"\\ud83d"}\n'
-    told, complaint, status = serve(asked, "--db", path)
-    assert status == 0, complaint
-    assert told[1]["result"]["structuredContent"]["code"] == "InputError"
-    assert not told["\ud83d"]["result"]["isError"]
-    assert told[2]["error"]["code"] == -32600
-    assert told[3]["error"]["code"] == -32601
-    assert told[None]["error"]["code"] in (-32600, -32700)
-
-
-def test_prints_miss_the_protocol(path: Path) -> None:
-    """One line of a library's progress bar on stdout makes clients drop the connection."""
-    asked = lines(*HELLO, call(1, "remember", text="x"))
-    told, complaint, status = serve(asked, "--db", path, code=NOISY)
-    assert status == 0, complaint
-    assert not told[1]["result"]["isError"]
-    for source in ("of an import", "of Python", "of a C library", "of a child", "at exit"):
-        assert f"noise {source}" in complaint
-
-
-@pytest.mark.parametrize("damage", ["folder", "foreign", "corrupt", "config"])
-def test_a_bad_file_is_an_error_in_words(
-    path: Path, damage: str, home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A server that dies of a bad file tells its user nothing; a tool's error tells the agent."""
-    where: tuple[str | Path, ...] = ("--db", path)
-    if damage == "folder":
-        path.mkdir()
-    elif damage == "foreign":
-        path.write_bytes(b"not a database" * 1_000)
-    elif damage == "corrupt":
-        MemoryStore(path, embedder=HashingEmbedder(64)).close()
-        path.write_bytes(path.read_bytes()[:10_000])
-    else:
-        where = ()
-        config = home / "config.toml"
-        config.write_text("db = [")
-        monkeypatch.setenv("HOUKAI_CONFIG", str(config))
-    told, complaint, status = serve(lines(*HELLO, call(1, "stats")), *where)
-    assert status == 0
-    assert told["hello"]["result"]["serverInfo"]["name"] == "houkai"
-    result = told[1]["result"]
-    assert result["isError"]
-    assert result["structuredContent"]["code"] != "InternalError", complaint
-
-
-def test_a_file_that_was_mended_opens(path: Path) -> None:
-    """After a failure the next call must try again, not repeat the old error for good."""
-    path.mkdir()
-    with launch("--db", path) as process:
-        ask(process, HELLO[0])
-        failed = ask(process, HELLO[1], call(1, "stats"))
-        path.rmdir()
-        worked = ask(process, call(2, "stats"))
-        process.communicate(timeout=60)
-    assert failed["result"]["isError"]
-    assert worked["result"]["structuredContent"]["count"] == 0
-
-
-@pytest.mark.parametrize(
-    ("code", "arguments", "status"),
-    [
-        (MAIN, ["--bogus"], 2),
-        (MAIN, ["--tools", "most"], 2),
-        (MAIN, ["--help"], 0),
-        (f"import sys; sys.modules['mcp'] = None; {MAIN}", [], 1),
-        (f"import sys; sys.modules['anyio'] = None; {MAIN}", [], 1),
-    ],
-)
-def test_no_failure_writes_to_stdout(code: str, arguments: list[str], status: int) -> None:
-    """What a client reads on stdout it takes for an answer, even a usage message."""
-    process = launch(*arguments, code=code)
-    out, complaint = process.communicate(lines(*HELLO), timeout=60)
-    assert out == b""
-    assert process.returncode == status
-    assert complaint
 
 
 @pytest.mark.parametrize("sent", [signal.SIGTERM, signal.SIGINT])
@@ -257,14 +122,6 @@ def test_houkai_mcp_is_the_same_server(path: Path) -> None:
     counted = told[1]["result"]["structuredContent"]
     assert (counted["path"], counted["collection"]) == (str(path), "work")
     assert "nuke" in {tool["name"] for tool in told[2]["result"]["tools"]}
-
-
-def test_closed_standard_streams(path: Path) -> None:
-    """A service manager may start programs without stdin; its number must not become a file's."""
-    code = f"import os; os.close(0); os.close(1); {MAIN}"
-    process = launch("--db", path, code=code)
-    out, _ = process.communicate(timeout=60)
-    assert (process.returncode, out) == (0, b"")
 
 
 def test_two_servers_share_a_file(path: Path) -> None:
