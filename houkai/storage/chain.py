@@ -85,12 +85,7 @@ def prune(connection: apsw.Connection, cut: int) -> dict[str, Any]:
     with the last text that needs them.
     """
     at, hash = connection.execute("select at, hash from operation where seq = ?", (cut,)).get
-    rows: list[tuple[Any, ...]] = connection.execute(
-        "select pk from past where until <= ?", (cut,)
-    ).fetchall()
-    for (pk,) in rows:
-        fulltext.remove(connection, "past_fts", pk)
-    connection.execute("delete from past where until <= ?", (cut,))
+    _forget_past(connection, cut)
     connection.execute("delete from change where until <= ?1", (cut,))
     images = connection.changes()
     connection.execute("delete from change where operation <= ? and after is null", (cut,))
@@ -120,3 +115,13 @@ def prune(connection: apsw.Connection, cut: int) -> dict[str, Any]:
         "base": base_digest(connection, cut),
         "hash": hash.hex(),
     }
+
+
+def _forget_past(connection: apsw.Connection, cut: int) -> None:
+    """Drop the searchable copies of versions that had been replaced by a cut."""
+    rows: list[tuple[Any, ...]] = connection.execute(
+        "select pk from past where until <= ?", (cut,)
+    ).fetchall()
+    for (pk,) in rows:
+        fulltext.remove(connection, "past_fts", pk)
+    connection.execute("delete from past where until <= ?", (cut,))

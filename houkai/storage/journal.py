@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
@@ -53,7 +54,7 @@ class Tx:
             "select seq, at, hash from operation order by seq desc limit 1"
         ).get
         self._last_seq, last_at, self._last_hash = last or (0, 0.0, GENESIS)
-        self.at: float = max(clock(), last_at + TICK_S)
+        self.at: float = max(clock(), last_at + TICK_S, math.nextafter(last_at, math.inf))
         self.seq: int = self._last_seq + 1
         self._changes: dict[tuple[str, str], tuple[Image | None, Image | None]] = {}
         self._rows: dict[tuple[str, str], int | None] = {}

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from houkai import MemoryStore
-from houkai.storage.journal import Tx
 
 Ids = dict[str, str]
 
@@ -25,20 +24,9 @@ def scene(store: MemoryStore) -> Ids:
     ids = dict(zip("abcd", (memory.id for memory in made), strict=True))
     store.link(ids["a"], ids["b"], "related")
     store.link(ids["c"], ids["b"], "refines")
-    hide(store, ids["d"], ids["c"])
+    store.supersede(ids["d"], ids["c"])
+    store.trash(store.remember("epsilon was thrown away", tags=["greek"], pinned=True).id)
     return ids
-
-
-def hide(store: MemoryStore, old: str, new: str) -> None:
-    """Mark a memory as replaced by another, with the link that says so."""
-
-    def work(tx: Tx) -> None:
-        image = tx.get("memory", old)
-        assert image is not None
-        tx.put("memory", old, {**image, "superseded_by": new, "superseded_at": tx.at})
-        tx.put("link", f"{new}|supersedes|{old}", {"created_at": tx.at})
-
-    store.write("supersede", work)
 
 
 @dataclass(frozen=True)
@@ -53,7 +41,7 @@ class Mutator:
 
 MUTATORS: dict[str, Mutator] = {
     "remember": Mutator(
-        lambda s, _: s.remember("epsilon is new", tags=["greek", "new"], source="book"), "remember"
+        lambda s, _: s.remember("zeta is new", tags=["greek", "new"], source="book"), "remember"
     ),
     "remember_idempotent": Mutator(
         lambda s, _: s.remember("ALPHA is a  letter of its own", idempotent=True), "remember"
@@ -74,6 +62,19 @@ MUTATORS: dict[str, Mutator] = {
     "nuke": Mutator(lambda s, _: s.nuke(), "nuke"),
     "link": Mutator(lambda s, i: s.link(i["a"], i["c"], "causes"), "link"),
     "unlink": Mutator(lambda s, i: s.unlink(i["a"], i["b"]), "unlink"),
+    "supersede": Mutator(lambda s, i: s.supersede(i["b"], i["a"]), "supersede"),
+    "restore": Mutator(lambda s, i: s.restore(i["d"]), "restore"),
+    "merge": Mutator(lambda s, i: s.merge(i["a"], i["b"]), "merge"),
+    "rename_tag": Mutator(lambda s, _: s.rename_tag("greek", "hellenic"), "rename_tag"),
+    "merge_tags": Mutator(lambda s, _: s.merge_tags(["greek", "letter"], "both"), "merge_tags"),
+    "delete_tag": Mutator(lambda s, _: s.delete_tag("greek"), "delete_tag"),
+    "trash": Mutator(lambda s, i: s.trash(i["b"]), "trash"),
+    "trash_restore": Mutator(
+        lambda s, _: s.trash_restore(s.trash_list()[0].memory_id), "trash_restore"
+    ),
+    "remember_and_supersede": Mutator(
+        lambda s, _: s.remember("alpha is the FIRST letter", on_conflict="supersede"), "remember"
+    ),
     "undo": Mutator(
         lambda s, i: s.undo(s.history(i["a"])[-1]),
         "undo",
@@ -82,3 +83,9 @@ MUTATORS: dict[str, Mutator] = {
     "undo_last": Mutator(lambda s, _: s.undo_last(), "undo", lambda s, i: s.forget(i["b"])),
     "redo": Mutator(lambda s, _: s.redo(), "redo", lambda s, i: (s.forget(i["b"]), s.undo_last())),
 }
+
+FINAL: dict[str, Mutator] = {
+    "trash_purge": Mutator(lambda s, _: s.trash_purge(), "trash_purge"),
+    "prune_journal": Mutator(lambda s, _: s.prune_journal(keep_last=2), "prune"),
+}
+"""Operations that exist to take the way back away."""
