@@ -14,7 +14,7 @@ from typing import Annotated, Any, Final, Generic, Literal, NamedTuple, TypeVar
 from houkai import ops, params
 from houkai.errors import InputError, NotFound
 from houkai.handle import Store
-from houkai.model import Conflict, JournalEntry, Memory, Step
+from houkai.model import Conflict, JournalEntry, Memory, Neighbor, Step
 from houkai.ops.drafts import RememberItem
 from houkai.ops.memories import Entered
 from houkai.ops.table import Operation
@@ -157,6 +157,20 @@ def journal_tail(
     )
 
 
+def neighbors(
+    store: Store,
+    memory_id: params.MemoryId,
+    rel: params.RelFilter = None,
+    direction: params.Heading = "both",
+    depth: params.Depth = 1,
+    limit: params.Limit = 100,
+) -> list[Neighbor]:
+    """Return the memories linked to one, nearest first, each with the relation that reached it."""
+    return ops.links.neighbors(
+        store, memory_id, rel=rel, direction=direction, depth=depth, limit=limit
+    )
+
+
 def find_conflicts(
     store: Store,
     memory_id: params.MemoryId | None = None,
@@ -225,6 +239,7 @@ FORMS: Final[Mapping[str, Callable[..., Any]]] = {
         state_at,
         get_at,
         journal_tail,
+        neighbors,
         find_conflicts,
         restore,
         trash_restore,

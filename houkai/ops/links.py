@@ -70,22 +70,25 @@ def neighbors(
     rel: params.RelFilter = None,
     direction: params.Heading = "both",
     depth: params.Depth = 1,
+    limit: params.Limit = None,
 ) -> list[Neighbor]:
     """Return the memories linked to one, nearest first, each with the relation that reached it.
 
     One that several relations reach at once comes once for each. Hidden ones are included, and an
     unknown id has no neighbors. Raises InputError.
     """
-    given = {"memory_id": memory_id, "rel": rel, "direction": direction, "depth": depth}
+    given = {name: value for name, value in locals().items() if name != "store"}
     values = clean(neighbors, given)
     rels = () if values["rel"] is None else (values["rel"],)
     with store.read() as connection:
         start = memories.numbers(connection, [values["memory_id"]], store.collection).values()
         reach = walks.reach(connection, start, values["depth"], values["direction"], rels)
-        reached = [pk for pk, hop in reach.hops.items() if hop]
-        found = memories.by_pks(connection, reached, store.touches)
+        arrivals = reach.arrivals[: values["limit"]]
+        found = memories.by_pks(
+            connection, list(dict.fromkeys(pk for pk, _ in arrivals)), store.touches
+        )
     _tell(reach.truncated, "The neighbors are")
-    return [Neighbor(found[pk], rel) for pk, rel in reach.arrivals]
+    return [Neighbor(found[pk], rel) for pk, rel in arrivals]
 
 
 def subgraph(store: Store, memory_ids: params.MemoryIds, *, depth: params.Depth = 1) -> Graph:

@@ -25,6 +25,7 @@ BLOCK: Final = 2_048
 
 
 ROUNDING: Final = 0.002
+"""What a stored vector may have lost of its length; `similarity` makes it good."""
 
 
 class Pair(NamedTuple):
@@ -93,13 +94,28 @@ def around(
     """Return the eligible memories at least that similar to some windows, by number."""
     near: set[int] = set()
     for vector in vectors:
-        found = dense.search(connection, vector, where, sketches)
-        # What is stored has lost some of its length to rounding, which `similarity` makes good.
-        near.update(found.pk[found.cosine >= threshold - ROUNDING].tolist())
+        near |= _within(connection, vector, where, sketches, threshold - ROUNDING)
     exact = {
         pk: similarity(vectors, other) for pk, other in windows_of(connection, sorted(near)).items()
     }
     return {pk: value for pk, value in exact.items() if value >= threshold}
+
+
+def _within(
+    connection: apsw.Connection,
+    vector: Vector,
+    where: Filter,
+    sketches: Sketches,
+    least: float,
+) -> set[int]:
+    """Return the memories with a window at least that near, however many there are."""
+    enough, known = 0, -1
+    while True:
+        found = dense.search(connection, vector, where, sketches, enough)
+        near = found.pk[found.cosine >= least]
+        if len(near) < len(found.pk) or len(near) == known:
+            return set(near.tolist())
+        enough, known = 4 * len(near), len(near)
 
 
 def windows_of(connection: apsw.Connection, pks: Sequence[int]) -> dict[int, Vector]:

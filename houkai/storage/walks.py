@@ -1,7 +1,7 @@
 """Walk along links breadth first, one query a hop.
 
-A recursive query takes half as long again, and can neither stop at a limit of nodes nor meet
-another walk half way (benchmarks/graph.py).
+A recursive query is no faster, on wide walks slower by half (benchmarks/graph.py), and can neither
+stop at a limit of nodes nor meet another walk half way.
 """
 
 from __future__ import annotations

@@ -128,6 +128,13 @@ def test_each_node_comes_at_its_first_hop(store: MemoryStore, linked: Linker) ->
     assert reached(store, a, depth=0) == []
 
 
+def test_neighbors_are_limited_nearest_first(store: MemoryStore, linked: Linker) -> None:
+    """Whoever asks for a few must get the nearest, not the first that were stored."""
+    a, *_ = linked("abc", ("b", "c", "related"), ("a", "b", "causes"))
+    assert reached(store, a, depth=2, limit=1) == [("b", "causes")]
+    assert reached(store, a, depth=2, limit=0) == []
+
+
 def test_hidden_memories_are_neighbors(store: MemoryStore, linked: Linker) -> None:
     """What a memory replaced is found by its link, and nowhere else."""
     a, b = linked("ab")

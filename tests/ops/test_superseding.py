@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+import itertools
 
 import pytest
 
@@ -61,7 +61,7 @@ def test_supersede_refuses_the_unknown_and_itself(store: MemoryStore) -> None:
 def test_circles_of_any_length_are_refused(store: MemoryStore, length: int) -> None:
     """A circle hides every memory in it."""
     ids = made(store, length)
-    for old, new in pairwise(ids):
+    for old, new in itertools.pairwise(ids):
         store.supersede(old, new)
     before = store.journal()
     with pytest.raises(InputError, match="cannot supersede") as refused:
