@@ -21,7 +21,7 @@ from houkai.embed.lockfile import LockedFile, cache_folder, lock_path
 from houkai.errors import ModelMissing, NotFound, NotReady
 
 Progress = Callable[[str, int, int], None]
-State = Literal["missing", "partial", "damaged", "verified"]
+State = Literal["missing", "partial", "present", "damaged", "verified"]
 HUB: Final = "https://huggingface.co"
 HEAD_S: Final = 10.0
 
@@ -85,11 +85,12 @@ def hub_model(name: str) -> HubModel:
     return models[name]
 
 
-def state(model: HubModel, file: LockedFile) -> State:
-    """Say what is there of a file; a whole one is hashed."""
-    path = model.folder / file.name
+def state(path: Path, file: LockedFile, *, hashed: bool = True) -> State:
+    """Say what is there of a file; "present" is one of the right size that was not hashed."""
     if not path.is_file():
         return "partial" if _part(path).is_file() else "missing"
+    if not hashed and path.stat().st_size == file.bytes:
+        return "present"
     return "verified" if _is_pinned(path, file) else "damaged"
 
 

@@ -131,13 +131,13 @@ def wrong_sketches(connection: apsw.Connection) -> list[str]:
             there[row[0]] = row[1:]
     except apsw.SQLError as error:
         return [str(error)]
-    filled = connection.execute(
-        "select coalesce((select value from meta where key = 'indexed'), 1 << 48) * 8192 + 8191"
+    sure = connection.execute(
+        "select coalesce((select value from meta where key = 'indexed'), 0) * 8192"
     ).get
     return [
         f"window {row % 8192} of memory {row // 8192}"
         for row in sorted(wanted.keys() | there.keys())
-        if wanted.get(row) != there.get(row) and (row in there or row <= filled)
+        if wanted.get(row) != there.get(row) and (row in there or row >= sure)
     ]
 
 
@@ -179,9 +179,14 @@ def wrong_vectors(connection: apsw.Connection) -> list[str]:
 
 
 def mend_vectors(connection: apsw.Connection) -> None:
-    """Drop such vectors, so that their texts are embedded anew when they are next needed."""
+    """Drop such vectors, so that their texts are embedded anew when they are next needed.
+
+    All windows of a text go together, since a text with any vector counts as embedded.
+    """
     connection.executemany(
-        "delete from embedding where pk = ?", [(pk,) for pk in _unfit(connection)]
+        """delete from embedding where (text_hash, model) in
+             (select text_hash, model from embedding where pk = ?)""",
+        [(pk,) for pk in _unfit(connection)],
     )
     mend_sketches(connection)
 

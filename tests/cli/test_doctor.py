@@ -11,16 +11,19 @@ from typing import Any
 
 import pytest
 
-from houkai.embed import lockfile
+from houkai.embed import MiniLM, lockfile
 from houkai.storage import connection as sqlite
 from tests.cli.conftest import Runner
 from tests.support import sha256
 
 
 @pytest.fixture
-def doctor(cli: Runner, path: Path, modelled: Path) -> Callable[[], dict[str, Any]]:
+def doctor(
+    cli: Runner, path: Path, modelled: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[[], dict[str, Any]]:
     """Copy a healthy file to the test's place, and return a function that examines it."""
     shutil.copy(modelled, path)
+    monkeypatch.setattr("houkai.embed.default", MiniLM)
 
     def examine() -> dict[str, Any]:
         done = cli("doctor", "--json")
@@ -68,7 +71,7 @@ def test_no_file_is_no_fault_and_none_is_made(cli: Runner, path: Path) -> None:
          "sketches"),
         (["drop trigger memory_au", "update memory set text = 'other words'"], "words"),
         (["pragma foreign_keys = off", "delete from memory where pk = 2",
-          "insert into tag(memory, name, ordinal) values (2, 'x', 0)"], "integrity"),
+          "insert into tag(memory, name, ordinal) values (2, 'x', 0)"], "references"),
         (["update model set fingerprint = 'another'"], "model"),
     ],
 )  # fmt: skip

@@ -53,8 +53,7 @@ def path_of(name: str) -> Path:
 
 def state_of(name: str) -> str:
     """Return what is there of a file."""
-    model = hub.hub_model(NAME)
-    return hub.state(model, model.chosen([name])[0])
+    return hub.state(path_of(name), hub.hub_model(NAME).chosen([name])[0])
 
 
 def leftovers() -> list[str]:
@@ -86,6 +85,7 @@ def test_files_are_pulled_at_the_pinned_revision(server: Hub) -> None:
     assert paths == [path_of(name) for name in FILES]
     assert [path.read_bytes() for path in paths] == list(FILES.values())
     assert {state_of(name) for name in FILES} == {"verified"}
+    assert hub.state(paths[0], hub.hub_model(NAME).files[0], hashed=False) == "present"
     assert all(REVISION in one.path for one in server.seen if "/resolve/" in one.path)
     sizes = [done for name, done, _ in told if name == "onnx/model.onnx"]
     assert sizes == sorted(sizes)
@@ -284,7 +284,7 @@ import sys
 from houkai.embed import hub
 for model in hub.hub_models().values():
     for file in model.files:
-        hub.state(model, file)
+        hub.state(model.folder / file.name, file)
 print(*sorted({"huggingface_hub", "httpx2", "filelock", "numpy"} & set(sys.modules)))
 """
     done = subprocess.run(
