@@ -54,6 +54,7 @@ SECTIONS: Final[dict[str, tuple[Entry, ...]]] = {
     "Look after": (
         Entry("stats", "health", "Count what the store holds."),
         Entry("doctor", "health", "Check the file, its indexes and the model."),
+        Entry("reembed", "health", "Change the file over to another embedding model."),
         Entry("version", "health", "Show the versions of houkai and of what it stands on."),
     ),
     "Connect": (Entry("mcp", "doors", "Serve the store to an agent over MCP."),),

@@ -3,14 +3,26 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
+from typing import Annotated
 
 import typer
 
-from houkai import render, settings
+from houkai import params, render, settings
 from houkai.cli import options, session
 from houkai.cli.place import Place
 
 app = typer.Typer()
+
+Repair = Annotated[
+    bool, typer.Option("--repair", help="First make the search indexes anew; no memory changes.")
+]
+Spec = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="EMBEDDER", show_default=False, help=options.sentence(params.EmbedderSpec)
+    ),
+]
 
 
 @app.command("stats")
@@ -26,21 +38,25 @@ def stats(ctx: typer.Context, as_json: options.AsJson = False) -> None:
     found["count"] = f"{found['count']} memories" + (f" ({kinds})" if kinds else "")
     found["bytes"] = render.size(found["bytes"])
     names = {"count": "memories", "bytes": "size", "path": "file", "unembedded": "without vector"}
-    session.say(
-        render.pairs({names.get(k, k): "none" if v is None else str(v) for k, v in found.items()})
-    )
+    told = {names.get(k, k): str(v) for k, v in found.items() if v is not None}
+    session.say(render.pairs(told))
 
 
 @app.command("doctor")
-def doctor(ctx: typer.Context, as_json: options.AsJson = False) -> None:
+def doctor(ctx: typer.Context, repair: Repair = False, as_json: options.AsJson = False) -> None:
     """Check the file, its indexes and the model.
 
-    Ends with code 1 when something is wrong.
+    Ends with code 1 when something is wrong. A file that is not there is not made.
     """
+    from houkai.ops import doctor as doctors
     from houkai.ops import health
 
-    place = ctx.ensure_object(Place)
-    checks = health.doctor(settings.load(place.db, place.collection))
+    flags = ctx.ensure_object(Place)
+    place = settings.load(flags.db, flags.collection)
+    path = Path(place.db.value).expanduser()
+    if repair and path.exists():
+        doctors.repair(path)
+    checks = health.doctor(place)
     well = all(check.ok for check in checks)
     if as_json:
         told = {"ok": well, "checks": [check.to_dict() for check in checks]}
@@ -53,6 +69,24 @@ def doctor(ctx: typer.Context, as_json: options.AsJson = False) -> None:
             session.say(f"{line}  {check.hint}" if check.hint else line)
     if not well:
         raise typer.Exit(1)
+
+
+@app.command("reembed")
+def reembed(ctx: typer.Context, embedder: Spec = None) -> None:
+    """Change the file over to another embedding model.
+
+    Other programs go on using the file. It may be interrupted and run again.
+    """
+    with session.opened(ctx) as store:
+        done = store.reembed(embedder, progress=_progress)
+    if sys.stderr.isatty():
+        print(file=sys.stderr)
+    session.say(f"{done.texts} texts have vectors of {done.model}; {done.embedded} are new.")
+
+
+def _progress(done: int, total: int) -> None:
+    if sys.stderr.isatty():
+        print(f"\r{done} of {total} texts", end="", file=sys.stderr, flush=True)
 
 
 @app.command("version")
