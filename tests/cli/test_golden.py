@@ -20,7 +20,7 @@ COMMANDS = {
     "list-json": "list -f json -n 1",
     "list-jsonl": "list -f jsonl -n 2",
     "list-all-collections": "list -f rich --collection *",
-    "recall-rich": "recall -f rich deploys",
+    "recall-rich": "recall -f rich deploys -k 2",
     "recall-tsv": "recall deploys -k 2",
     "recall-json": "recall deploys -k 1 -f json",
     "recall-explained": "recall deploys -k 2 -f rich --explain --fusion rrf",
