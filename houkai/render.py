@@ -117,7 +117,8 @@ def memory_view(records: Sequence[Record]) -> View:
     }
     if records and "score" in records[0]:
         fields["score"] = lambda r: f"{r['score']:.6g}"
-        columns = {"score": lambda r: f"{r['score']:.3f}", **columns}
+        # Adding zero turns a rounded -0.0 into 0.0.
+        columns = {"score": lambda r: f"{round(r['score'], 3) + 0.0:.3f}", **columns}
     if records and "explain" in records[0]:
         fields["explain"] = lambda r: json_text(r["explain"], indent=None)
         columns["text"] = lambda r: f"{_text_and_marks(r)}\n{_evidence(r['explain'])}"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
+from typing import Annotated
 
 import typer
 
@@ -11,6 +13,10 @@ from houkai.cli import options, session
 from houkai.cli.place import Place
 
 app = typer.Typer()
+
+Repair = Annotated[
+    bool, typer.Option("--repair", help="First make the search indexes anew; no memory changes.")
+]
 
 
 @app.command("stats")
@@ -26,21 +32,25 @@ def stats(ctx: typer.Context, as_json: options.AsJson = False) -> None:
     found["count"] = f"{found['count']} memories" + (f" ({kinds})" if kinds else "")
     found["bytes"] = render.size(found["bytes"])
     names = {"count": "memories", "bytes": "size", "path": "file", "unembedded": "without vector"}
-    session.say(
-        render.pairs({names.get(k, k): "none" if v is None else str(v) for k, v in found.items()})
-    )
+    told = {names.get(k, k): str(v) for k, v in found.items() if v is not None}
+    session.say(render.pairs(told))
 
 
 @app.command("doctor")
-def doctor(ctx: typer.Context, as_json: options.AsJson = False) -> None:
+def doctor(ctx: typer.Context, repair: Repair = False, as_json: options.AsJson = False) -> None:
     """Check the file, its indexes and the model.
 
-    Ends with code 1 when something is wrong.
+    Ends with code 1 when something is wrong. A file that is not there is not made.
     """
+    from houkai.ops import doctor as doctors
     from houkai.ops import health
 
-    place = ctx.ensure_object(Place)
-    checks = health.doctor(settings.load(place.db, place.collection))
+    flags = ctx.ensure_object(Place)
+    place = settings.load(flags.db, flags.collection)
+    path = Path(place.db.value).expanduser()
+    if repair and path.exists():
+        doctors.repair(path)
+    checks = health.doctor(place)
     well = all(check.ok for check in checks)
     if as_json:
         told = {"ok": well, "checks": [check.to_dict() for check in checks]}

@@ -58,6 +58,7 @@ class RememberOptions(EditOptions, total=False):
     """What `remember` takes beside the text."""
 
     ttl_seconds: params.Ttl
+    on_conflict: params.OnConflict
     idempotent: params.Idempotent
 
 

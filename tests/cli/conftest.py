@@ -61,7 +61,7 @@ def terminal(monkeypatch: pytest.MonkeyPatch, path: Path) -> None:
 @pytest.fixture
 def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Runner:
     """Return a function that runs the program in this process, with vectors that need no model."""
-    monkeypatch.setattr("houkai.embed.default", lambda: HashingEmbedder(64))
+    monkeypatch.setattr("houkai.store.as_embedder", lambda _: HashingEmbedder(64))
 
     def run(*arguments: str, stdin: bytes | None = None) -> Done:
         monkeypatch.setattr(sys, "argv", ["houkai", *arguments])

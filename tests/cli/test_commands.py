@@ -180,7 +180,7 @@ def test_recall_tells_what_it_could_not_do(
 ) -> None:
     """Recall by words alone answers less; who asked must know, in one line off the pipe."""
     assert filled
-    monkeypatch.setattr("houkai.embed.default", lambda: HashingEmbedder(32))
+    monkeypatch.setattr("houkai.store.as_embedder", lambda _: HashingEmbedder(32))
     done = cli("recall", "deploys", "-f", "jsonl")
     assert done.code == 0
     assert done.out

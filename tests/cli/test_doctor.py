@@ -11,22 +11,19 @@ from typing import Any
 
 import pytest
 
-from houkai.embed import MiniLM, lockfile
+from houkai.embed import lockfile
 from houkai.storage import connection as sqlite
 from tests.cli.conftest import Runner
 from tests.support import sha256
 
 
 @pytest.fixture
-def doctor(
-    cli: Runner, path: Path, modelled: Path, monkeypatch: pytest.MonkeyPatch
-) -> Callable[[], dict[str, Any]]:
+def doctor(cli: Runner, path: Path, modelled: Path) -> Callable[..., dict[str, Any]]:
     """Copy a healthy file to the test's place, and return a function that examines it."""
     shutil.copy(modelled, path)
-    monkeypatch.setattr("houkai.embed.default", MiniLM)
 
-    def examine() -> dict[str, Any]:
-        done = cli("doctor", "--json")
+    def examine(*more: str) -> dict[str, Any]:
+        done = cli("doctor", "--json", *more)
         told = json.loads(done.out)
         failed = {check["name"]: check["found"] for check in told["checks"] if not check["ok"]}
         assert done.code == bool(failed)
@@ -44,7 +41,7 @@ def tamper(path: Path, *statements: str) -> None:
     connection.close()
 
 
-def test_a_healthy_file_is_left_as_it_was(doctor: Callable[[], Any], path: Path) -> None:
+def test_a_healthy_file_is_left_as_it_was(doctor: Callable[..., Any], path: Path) -> None:
     """An examination that writes could do harm just when the file is in danger."""
     before = sha256(path)
     assert doctor() == {}
@@ -73,17 +70,31 @@ def test_no_file_is_no_fault_and_none_is_made(cli: Runner, path: Path) -> None:
         (["pragma foreign_keys = off", "delete from memory where pk = 2",
           "insert into tag(memory, name, ordinal) values (2, 'x', 0)"], "references"),
         (["update model set fingerprint = 'another'"], "model"),
+        (["update operation set actor = 'somebody else'"], "journal"),
     ],
 )  # fmt: skip
 def test_each_fault_is_found(
-    statements: list[str], name: str, doctor: Callable[[], Any], path: Path
+    statements: list[str], name: str, doctor: Callable[..., Any], path: Path
 ) -> None:
     """A check that cannot fail tells nobody anything."""
     tamper(path, *statements)
     assert name in doctor()
 
 
-def test_damage_is_told_in_a_sentence(doctor: Callable[[], Any], path: Path) -> None:
+def test_repair_makes_the_indexes_anew(doctor: Callable[..., Any], cli: Runner, path: Path) -> None:
+    """What is derived must be possible to derive again, with nothing else changed."""
+    before = cli("list", "-f", "json").out
+    tamper(
+        path,
+        "delete from memory_vec",
+        "insert into memory_fts(memory_fts) values ('delete-all')",
+    )
+    assert set(doctor()) == {"sketches", "words"}
+    assert doctor("--repair") == {}
+    assert cli("list", "-f", "json").out == before
+
+
+def test_damage_is_told_in_a_sentence(doctor: Callable[..., Any], path: Path) -> None:
     """A file that cannot be read is the doctor's business; it must not fall ill itself."""
     damaged = bytearray(path.read_bytes())
     for page in range(2, len(damaged) // 4096):
@@ -93,14 +104,14 @@ def test_damage_is_told_in_a_sentence(doctor: Callable[[], Any], path: Path) -> 
 
 
 @pytest.mark.parametrize("content", [b"just a note " * 20, b"SQLite format 3\x00"])
-def test_a_foreign_file_is_named(content: bytes, doctor: Callable[[], Any], path: Path) -> None:
+def test_a_foreign_file_is_named(content: bytes, doctor: Callable[..., Any], path: Path) -> None:
     """Pointing --db at the wrong file is the commonest fault of all."""
     path.write_bytes(content)
     assert set(doctor()) == {"file"}
     assert path.read_bytes() == content
 
 
-def test_a_file_in_use_is_told(doctor: Callable[[], Any], cli: Runner, path: Path) -> None:
+def test_a_file_in_use_is_told(doctor: Callable[..., Any], cli: Runner, path: Path) -> None:
     """Copying a file whose log lies beside it loses what is in the log."""
     assert doctor() == {}
     connection = sqlite.connect(str(path))
@@ -114,7 +125,7 @@ def test_a_file_in_use_is_told(doctor: Callable[[], Any], cli: Runner, path: Pat
 
 
 def test_a_damaged_model_is_found(
-    doctor: Callable[[], Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    doctor: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A model with one wrong byte gives vectors that agree with no other machine's."""
     model = lockfile.locked("all-MiniLM-L6-v2")
@@ -126,3 +137,12 @@ def test_a_damaged_model_is_found(
     tokens = folder / "tokenizer.json"
     tokens.write_bytes(tokens.read_bytes().replace(b"[PAD]", b"[pad]", 1))
     assert "tokenizer.json" in doctor()["model files"]
+
+
+def test_reembed_fills_what_is_missing(doctor: Callable[..., Any], cli: Runner, path: Path) -> None:
+    """The doctor's advice must help: run as told, the same examination passes."""
+    tamper(path, "delete from embedding")
+    assert "vectors" in doctor()
+    assert set(doctor("--repair")) == {"vectors"}
+    assert "all-MiniLM-L6-v2" in cli("reembed", "--embedder", "minilm", "--yes").out
+    assert doctor() == {}

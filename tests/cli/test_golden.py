@@ -20,11 +20,10 @@ COMMANDS = {
     "list-json": "list -f json -n 1",
     "list-jsonl": "list -f jsonl -n 2",
     "list-all-collections": "list -f rich --collection *",
-    "recall-rich": "recall -f rich deploys",
+    "recall-rich": "recall -f rich deploys -k 2",
     "recall-tsv": "recall deploys -k 2",
     "recall-json": "recall deploys -k 1 -f json",
-    "recall-explained": "recall deploys -k 2 -f rich --explain",
-    "recall-rrf": "recall deploys -k 2 -f rich --explain --fusion rrf",
+    "recall-explained": "recall deploys -k 2 -f rich --explain --fusion rrf",
     "show": "show {last}",
     "history": "history {first}",
     "journal-rich": "journal tail -f rich",
@@ -36,7 +35,7 @@ COMMANDS = {
 
 
 def normalised(text: str) -> str:
-    """Return text with ids and times replaced by others of the same length."""
+    """Return text with ids, times and scores replaced: how good a hit is is not meant here."""
     for number, uuid in enumerate(dict.fromkeys(UUID.findall(text))):
         stand_in = f"{number:08d}-0000-4000-8000-000000000000"
         text = text.replace(uuid, stand_in).replace(uuid[:8], stand_in[:8])
@@ -45,6 +44,9 @@ def normalised(text: str) -> str:
     text = re.sub(r"\b1[78]\d{8}(\.\d+)?\b", "1700000000", text)
     text = re.sub(r"\b\d+s\b( ago)?", r"0s\1", text)
     text = re.sub(r"\d+\.\d KiB", "1.0 KiB", text)
+    text = re.sub(r'(\b|"score": )\d\.\d{3,}\b', r"\g<1>0.000", text)
+    text = re.sub(r"(?m)\t-?[\d.]+(e-\d+)?$", "\t0.000", text)
+    text = re.sub(r"(?m)^   \d\.\d\d  ", "   0.00  ", text)
     return re.sub(r"/\S+/memory\.db", "/memory.db", text)
 
 

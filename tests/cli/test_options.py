@@ -17,7 +17,7 @@ from tests.cli.conftest import Runner
 
 ROOT: Any = typer.main.get_command(app.app)
 GIVEN_OTHERWISE = {
-    "remember": {"text"},
+    "remember": {"text", "contradiction_fn"},
     "recall": {"query", "reranker", "weights"},
     "list": set[str](),
     "edit": {"memory_id"},
@@ -64,7 +64,7 @@ def test_every_parameter_has_its_flag(words: str) -> None:
 def test_option_groups_are_the_librarys() -> None:
     """A field added to a memory must not be forgotten by remember and edit."""
     fields = set(inspect.signature(RememberItem).parameters) - {"text"}
-    assert set(get_type_hints(options.RememberOptions)) == fields | {"idempotent"}
+    assert set(get_type_hints(options.RememberOptions)) == fields | {"idempotent", "on_conflict"}
     edited = set(inspect.signature(MemoryStore.edit).parameters)
     assert set(get_type_hints(options.EditOptions)) == edited - {"store", "memory_id", "text"}
 
