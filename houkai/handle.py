@@ -22,6 +22,7 @@ from houkai.storage.touches import Touches
 from houkai.vocabulary import ConflictPolicy
 
 if TYPE_CHECKING:
+    from houkai.search.centre import Centres
     from houkai.search.sketches import Sketches
 
 T = TypeVar("T")
@@ -112,6 +113,13 @@ class Store:
         if found is None:
             self._derived["sketches"] = Resident()
             return InFile()
+        return found
+
+    def centres(self) -> Centres:
+        """Return the collections' mean vectors that every view of this store shares."""
+        from houkai.search.centre import Centres
+
+        found: Centres = self._derived.setdefault("centres", Centres())
         return found
 
     def where(self, *, collection: str | None = None, **given: Any) -> Filter:

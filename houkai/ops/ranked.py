@@ -17,7 +17,18 @@ from houkai.model import ExpandSpec, Memory
 from houkai.notes import note
 from houkai.ops.history import as_known, known_by
 from houkai.ops.meaning import mismatch
-from houkai.search import blend, dense, expansion, lexical, past, pool, proximity, ranking, select
+from houkai.search import (
+    blend,
+    centre,
+    dense,
+    expansion,
+    lexical,
+    past,
+    pool,
+    proximity,
+    ranking,
+    select,
+)
 from houkai.search.pool import Pool
 from houkai.search.query import Query
 from houkai.search.ranking import Ranking, Scored
@@ -148,8 +159,12 @@ def _score(
     weights = how.weights or store.settings.hybrid_weights
 
     def blended() -> blend.Parts:
-        lexicon = past.wording if where.known_by is not None else lexical.wording
-        return blend.blend(asked, found, lexicon(connection, asked, found.pk, where))
+        held = past.terms_held if where.known_by is not None else lexical.terms_held
+        windows = past.windows(connection, store.sketches(), found.pk)
+        mean = store.centres().of(connection, where)
+        common = centre.common(connection, mean, windows, found.pk)
+        present, weight = held(connection, asked, found.pk, where)
+        return blend.blend(asked, found, blend.Evidence(present, weight, common))
 
     scored = ranking.score(found, how, weights, where.now, blended)
     if how.mode != "hybrid" or weights.graph <= 0:

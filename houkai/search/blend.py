@@ -28,11 +28,11 @@ SPAN: Final = 2
 class Constants:
     """What the blend is made of; chosen by measurement on conversations, code and articles."""
 
-    dense: float = 0.6
+    dense: float = 0.7
     """Share of meaning against words."""
-    foreign: float = 0.3
+    foreign: float = 0.2
     """What is left of that share for a question in no Latin script."""
-    presence: float = 0.3
+    presence: float = 0.5
     """Share of a word's weight for being there at all, whatever BM25 says."""
     context: float = 0.8
     """Worth of a word said one place away, squared for two places."""
@@ -44,6 +44,8 @@ class Constants:
     """Taken from what an assistant or a tool said."""
     named: float = 0.1
     """Given to what a speaker named in the question said."""
+    centre: float = 0.4
+    """Share of a memory's likeness to its whole collection that is taken off its cosine."""
     window: float = 0.1
     """Given to what was said in the time the question names."""
 
@@ -52,11 +54,13 @@ MEASURED: Final = Constants()
 
 
 @dataclass(frozen=True)
-class Wording:
-    """Which of a question's terms each candidate holds, and what each term weighs."""
+class Evidence:
+    """What only the blend asks for: the terms that each candidate holds, what each term weighs."""
 
     present: NDArray[np.bool_]
     weight: Floats
+    common: Floats
+    """Likeness of each candidate to the mean of its collection."""
 
 
 @dataclass(frozen=True)
@@ -82,17 +86,18 @@ def idf(documents: int, frequency: Floats) -> Floats:
     return np.where(frequency > 0, weight, 0.0)
 
 
-def blend(query: Query, pool: Pool, wording: Wording, c: Constants = MEASURED) -> Parts:
+def blend(query: Query, pool: Pool, evidence: Evidence, c: Constants = MEASURED) -> Parts:
     """Return the parts of every candidate's score."""
     near = neighbours(pool.source, pool.position)
-    dense = c.dense * (1 - (1 - c.foreign) * query.foreign) if wording.weight.any() else 1.0
-    cosine = np.nan_to_num(pool.cosine, nan=0.0)
-    lexical = lexical_share(pool, wording, near, c)
+    dense = c.dense * (1 - (1 - c.foreign) * query.foreign) if evidence.weight.any() else 1.0
+    # A memory close to everything is close to every question.
+    cosine = np.nan_to_num(pool.cosine, nan=0.0) - c.centre * evidence.common
+    lexical = lexical_share(pool, evidence, near, query.foreign, c)
     own = dense * cosine + (1 - dense) * lexical
     return Parts(
         cosine,
         lexical,
-        c.neighbour * best_neighbour(own, near),
+        c.neighbour * lean(pool.length, c) * best_neighbour(own, near),
         c.named * pool.named - c.machine * pool.machine,
         c.window * in_window(pool.created_at, query.window),
         dense,
@@ -116,25 +121,33 @@ def neighbours(source: Ints, position: Ints, span: int = SPAN) -> Near:
     return found
 
 
-def lexical_share(pool: Pool, wording: Wording, near: Near, c: Constants = MEASURED) -> Floats:
+def lean(length: Floats, c: Constants = MEASURED) -> Floats:
+    """Return how far each text leans on its neighbours: 1 for an utterance, less for an essay."""
+    return np.minimum(1.0, c.utterance / np.maximum(length, 1.0))
+
+
+def lexical_share(
+    pool: Pool, evidence: Evidence, near: Near, foreign: float = 0.0, c: Constants = MEASURED
+) -> Floats:
     """Return what share of the question's word weight each memory answers, about 0 to 1.
 
     A word that a short text lacks counts in part when a short neighbour in its source says it; a
     long text carries its own context and lends none.
     """
-    total = float(wording.weight.sum())
+    total = float(evidence.weight.sum())
     if not total:
         return np.zeros(len(pool))
-    present = wording.present
-    own = (1 - c.presence) * pool.bm25 + c.presence * (present @ wording.weight)
-    lean = np.minimum(1.0, c.utterance / np.maximum(pool.length, 1.0))
-    lent = present * lean[:, None]
+    present = evidence.present
+    presence = c.presence * (1 - foreign)  # overlapping pairs of signs would count twice
+    own = (1 - presence) * pool.bm25 + presence * (present @ evidence.weight)
+    short = lean(pool.length, c)
+    lent = present * short[:, None]
     borrowed = np.zeros(lent.shape)
     for distance, row in near:
         said = np.where((row >= 0)[:, None], lent[row], 0.0)
         np.maximum(borrowed, c.context**distance * said, out=borrowed)
     borrowed[present] = 0.0
-    share: Floats = (own + lean * (borrowed @ wording.weight)) / total
+    share: Floats = (own + short * (borrowed @ evidence.weight)) / total
     return share
 
 

@@ -7,9 +7,10 @@ from typing import Any, Final
 
 import apsw
 import numpy as np
+from numpy.typing import NDArray
 
 from houkai.search import bm25
-from houkai.search.blend import Wording, idf
+from houkai.search.blend import idf
 from houkai.search.query import Query, Term, one_term
 from houkai.search.sketches import Ints
 from houkai.storage.eligible import ANY_COLLECTION, Filter, condition
@@ -54,7 +55,9 @@ def _best(
     return rows, reach >= 0
 
 
-def wording(connection: apsw.Connection, query: Query, pks: Ints, where: Filter) -> Wording:
+def terms_held(
+    connection: apsw.Connection, query: Query, pks: Ints, where: Filter
+) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
     """Return which terms each candidate holds, and the weight of each term in the whole index."""
     scope = _scope(connection, where)
     documents = connection.execute("select count(*) from memory").get
@@ -65,7 +68,7 @@ def wording(connection: apsw.Connection, query: Query, pks: Ints, where: Filter)
         if len(pks) and frequency[column]:
             hits = _holding(connection, one_term(term, scope), pks)
             present[np.searchsorted(pks, hits), column] = True
-    return Wording(present, idf(documents, frequency.astype(np.float64)))
+    return present, idf(documents, frequency.astype(np.float64))
 
 
 def _frequency(connection: apsw.Connection, term: Term, tokenize: bm25.Tokenize) -> int:

@@ -11,9 +11,10 @@ from typing import Any, Final
 
 import apsw
 import numpy as np
+from numpy.typing import NDArray
 
 from houkai.search import bm25, dense, lexical
-from houkai.search.blend import Wording, idf
+from houkai.search.blend import idf
 from houkai.search.dense import Near
 from houkai.search.query import Query, one_term
 from houkai.search.sketches import Ints, Sketches, Vector, Windows, as_windows
@@ -93,7 +94,9 @@ def worded(
     return {pk: value for pk, value in scores.items() if value > 0}
 
 
-def wording(connection: apsw.Connection, query: Query, pks: Ints, where: Filter) -> Wording:
+def terms_held(
+    connection: apsw.Connection, query: Query, pks: Ints, where: Filter
+) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
     """Return which terms each candidate held then, and each term's weight at that moment."""
     tokenize = bm25.tokenizer(connection)
     phrases = [bm25.phrase(term.phrase, tokenize) for term in query.terms]
@@ -103,7 +106,7 @@ def wording(connection: apsw.Connection, query: Query, pks: Ints, where: Filter)
         columns = [tokenize(column or "") for column in documents[pk][:-1]]
         present[row] = [any(bm25.occurrences(c, p) for c in columns) for p in phrases]
     total, holding = _frequencies(connection, query, where)
-    return Wording(present, idf(total, np.array(holding, np.float64)))
+    return present, idf(total, np.array(holding, np.float64))
 
 
 def _replaced(connection: apsw.Connection, query: Query, where: Filter, limit: int) -> list[int]:

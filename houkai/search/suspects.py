@@ -101,7 +101,9 @@ def _hits(connection: apsw.Connection, where: Filter, sketches: Sketches, pk: in
         vector,
         partial(sketches.windows, connection),
     )
-    score = blend.blend(asked, found, lexical.wording(connection, asked, found.pk, alike)).total()
+    present, weight = lexical.terms_held(connection, asked, found.pk, alike)
+    evidence = blend.Evidence(present, weight, np.zeros(len(found)))
+    score = blend.blend(asked, found, evidence).total()
     best = np.lexsort((-found.pk, -score))[: DEEP_HITS + 1]
     return [int(hit) for hit in found.pk[best]]
 
