@@ -49,7 +49,10 @@ class Between:
         return value if self.whole else float(value)
 
     def _holds(self, value: float) -> bool:
-        return abs(value) != math.inf and self.low <= value <= self.high
+        try:
+            return math.isfinite(value) and self.low <= value <= self.high
+        except OverflowError:  # a whole number beyond every float
+            return False
 
     def __str__(self) -> str:
         """Say in words what is allowed; bounds that only keep numbers exact go unsaid."""
@@ -101,7 +104,9 @@ class AsRef:
         if isinstance(value, int) and not isinstance(value, bool) and value > 0:
             return value
         if not isinstance(value, str):
-            raise InputError(f"{name} must be the number or id of an operation, got {value!r}.")
+            raise InputError(
+                f"{name} must be an operation's number or id, got {shown(value)}."
+            )
         return AsText(1_024, "id").clean(name, value)
 
 

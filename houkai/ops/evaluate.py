@@ -51,7 +51,7 @@ def eval_recall(
     A case is {"query", "relevant_ids", optional "k" and "mode"}. Nothing is touched.
     Raises InputError.
     """
-    settings = clean(eval_recall, {"k": k, **named})
+    settings = clean(eval_recall, {"k": k, **named}, at=store.now())
     base = settings.pop("k")
     checked = [_case(case) for case in cases]
     rows = [_measure(store, case, case.k or base, settings) for case in checked]

@@ -57,8 +57,9 @@ def journal(
 
 def operation(store: Store, ref: params.OperationRef) -> list[JournalEntry]:
     """Return what one operation changed, an entry a row. Raises NotFound, InputError."""
+    named = clean(operation, {"ref": ref})["ref"]
     with store.read() as connection:
-        return log.entries_of(connection, resolve_operation(store, connection, ref))
+        return log.entries_of(connection, resolve_operation(store, connection, named))
 
 
 def resolve_operation(

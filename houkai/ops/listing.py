@@ -72,7 +72,8 @@ def find_id(store: Store, prefix: params.MemoryId, *, forgotten: bool = False) -
 
     With `forgotten`, ids that only the journal still knows count too.
     """
-    start = clean(find_id, {"prefix": prefix})["prefix"].strip()
+    values = clean(find_id, {"prefix": prefix, "forgotten": forgotten})
+    start, forgotten = values["prefix"].strip(), values["forgotten"]
     with store.read() as connection:
         rows = _ids(connection, start, store.collection, forgotten=forgotten)
     if not rows:

@@ -35,9 +35,10 @@ def recall_pack(
     Items are taken in rank order; one too long for what is left is passed over. Text that is not
     trusted is quoted on its own line and marked. Raises InputError.
     """
-    values = clean(recall_pack, {"query": query, "max_items": max_items, **named})
+    given = {"query": query, "max_items": max_items, "touch": touch, **named}
+    values = clean(recall_pack, given, at=store.now())
     budget = _take_budget(values)
-    k = values.pop("max_items")
+    k, touch = values.pop("max_items"), values.pop("touch")
     ranked = find(store, {**values, "k": k}, reranker)
     hits = [(one.memory, one.score) for one in ranked]
     return _pack(store, hits, values, budget, touch, token_counter)
@@ -58,9 +59,10 @@ def auto_context_pack(
     The task and its key phrases are each recalled; the answers are joined by their ranks, since
     scores of different queries do not compare. Raises InputError.
     """
-    values = clean(auto_context_pack, {"task": task, "max_phrases": max_phrases, **named})
+    given = {"task": task, "max_phrases": max_phrases, "touch": touch, **named}
+    values = clean(auto_context_pack, given, at=store.now())
     budget = _take_budget(values)
-    task, phrases = values.pop("task"), values.pop("max_phrases")
+    task, phrases, touch = values.pop("task"), values.pop("max_phrases"), values.pop("touch")
     queries = [task, *packing.key_phrases(task, phrases, STOP_WORDS)]
     answers = [
         [one.memory for one in find(store, {**values, "query": query, "k": PER_QUERY}, reranker)]

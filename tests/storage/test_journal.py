@@ -81,7 +81,7 @@ def test_order_is_the_number_whatever_the_clock_says(store: MemoryStore, clock: 
 
 def test_moments_rise_even_at_the_end_of_time(store: MemoryStore, clock: Clock) -> None:
     """A wrong clock may be far ahead, where a microsecond is less than a float can tell."""
-    clock.now = LATEST
+    clock.now = LATEST - 10
     for text in ("one", "two", "three"):
         store.remember(text)
     moments = [entry.ts for entry in reversed(store.journal())]
