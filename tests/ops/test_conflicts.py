@@ -148,6 +148,12 @@ def test_one_memory_against_all(store: MemoryStore) -> None:
     assert store.find_conflicts("nowhere") == []
 
 
+def test_one_memory_among_many_doubles(store: MemoryStore) -> None:
+    """A search that stops at its first few hundred hits would leave the rest unresolved."""
+    made = store.remember_many([f"text {n / 100}" for n in range(700)])
+    assert len(store.find_conflicts(made[350].id)) == 699
+
+
 def test_long_scans_agree_with_short_ones(open_store: Opener) -> None:
     """A block whose edge is off by one loses the pairs that lie across it."""
     store = open_store(":memory:")

@@ -138,9 +138,10 @@ def test_undo_and_redo_go_through_the_trash(store: MemoryStore) -> None:
 def test_the_trash_outlives_pruning(store: MemoryStore) -> None:
     """Compacting the journal is no reason to lose what can still be restored."""
     _, b, _ = tangled(store)
-    before = contents(store)
+    before, vectors = contents(store), len(dump_of(store)["embedding"])
     store.trash(b)
     store.prune_journal(keep_last=0)
+    assert len(dump_of(store)["embedding"]) == vectors
     store.trash_restore(b)
     assert contents(store) == before
     assert [hit.memory.id for hit in store.recall("second secret", 1, mode="semantic")] == [b]
