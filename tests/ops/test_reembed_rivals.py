@@ -126,3 +126,14 @@ def test_a_warm_store_sees_vectors_that_came_after_the_change(old: MemoryStore, 
         assert len(added) == module.TRIES
         assert set(added) <= set(texts)
         assert isinstance(warm.sketches(), InFile) is False
+
+
+def test_a_warm_store_reads_anew_when_its_model_comes_back(old: MemoryStore, path: Path) -> None:
+    """Its copy of the sketches would name vectors that are gone, though no memory has changed."""
+    for _ in range(2):
+        old.recall("topic1", mode="semantic")
+    with MemoryStore(path, embedder=New()) as other:
+        other.reembed()
+        other.reembed(OLD)
+    (hit, *_) = old.recall("topic6", mode="semantic")
+    assert hit.memory.text.endswith("topic6")

@@ -130,8 +130,8 @@ def test_while_the_index_fills_a_single_recall_is_whole(
 
     def look() -> None:
         with MemoryStore(path, embedder=New()) as fresh:
-            (hit, *_) = fresh.recall("topic9", mode="semantic")
-            assert hit.memory.text.endswith("topic9")
+            (hit, *_) = fresh.recall("topic0", mode="semantic")
+            assert hit.memory.text.endswith("topic0")
             fresh.remember(f"written while it fills, {len(seen)}")
 
     monkeypatch.setattr(vectors, "fill_index", watched)
