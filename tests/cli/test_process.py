@@ -150,7 +150,8 @@ def test_editor_that_is_not_there(houkai: Runner) -> None:
     assert "'no-such-editor-anywhere' cannot be started" in done.err
 
 
-def test_a_reader_may_leave(houkai: Runner) -> None:
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_reader_may_leave(unbuffered: str, houkai: Runner) -> None:
     """`houkai list | head -1` must end without a word."""
     assert houkai("list").code == 0
     many = ["--all", "--include-expired", "-f", "json"]
@@ -158,7 +159,7 @@ def test_a_reader_may_leave(houkai: Runner) -> None:
         program(["list", *many]),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        env=environment(PYTHONUNBUFFERED="1"),
+        env=environment(PYTHONUNBUFFERED=unbuffered),
     )
     assert process.stdout is not None
     assert process.stderr is not None
