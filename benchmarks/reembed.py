@@ -29,10 +29,10 @@ from houkai.embed import MiniLM  # noqa: E402
 from houkai.testing import HashingEmbedder  # noqa: E402
 
 BATCH = 128
-WORDS = (
-    "deploy server release build key meeting notes database moved port user prefers coffee"
-    " invoice review branch merged test failed again customer asked password budget plan"
-).split()
+WORDS = """
+    deploy server release build key meeting notes database moved port user prefers coffee
+    invoice review branch merged test failed again customer asked password budget plan
+""".split()
 
 
 class Random:

@@ -104,9 +104,7 @@ class AsRef:
         if isinstance(value, int) and not isinstance(value, bool) and value > 0:
             return value
         if not isinstance(value, str):
-            raise InputError(
-                f"{name} must be an operation's number or id, got {shown(value)}."
-            )
+            raise InputError(f"{name} must be an operation's number or id, got {shown(value)}.")
         return AsText(1_024, "id").clean(name, value)
 
 
