@@ -122,6 +122,9 @@ def memory_view(records: Sequence[Record]) -> View:
     if records and "explain" in records[0]:
         fields["explain"] = lambda r: json_text(r["explain"], indent=None)
         columns["text"] = lambda r: f"{_text_and_marks(r)}\n{_evidence(r['explain'])}"
+    if records and "rel" in records[0]:
+        fields["rel"] = lambda r: r["rel"]
+        columns = {"rel": lambda r: r["rel"], **columns}
     if len({r["collection"] for r in records}) > 1:
         columns = {"collection": lambda r: r["collection"], **columns}
     return View(fields, columns)
@@ -198,10 +201,11 @@ def entry_lines(entry: JournalEntry) -> Iterable[str]:
         return
     for name in entry.changed_fields():
         old, new = entry.before.get(name), entry.after.get(name)
-        yield f"    {name}: {_field(name, old)} -> {_field(name, new)}"
+        yield f"    {name}: {field_text(name, old)} -> {field_text(name, new)}"
 
 
-def _field(name: str, value: Any) -> str:
+def field_text(name: str, value: Any) -> str:
+    """Return one field of a record for people, on one line."""
     if value is None:
         return "(none)"
     if name.endswith(("_at", "_from", "_until")) and isinstance(value, int | float):

@@ -42,12 +42,33 @@ SECTIONS: Final[dict[str, tuple[Entry, ...]]] = {
     ),
     "Find": (
         Entry("recall", "recall", "Find the memories that answer a query, best first."),
+        Entry("pack", "pack", "Pack the answers to a query into a block for a prompt."),
+        Entry("auto-context", "pack", "Pack what is known about a task, seen from several angles."),
         Entry("list", "listing", "List memories, the newest first."),
         Entry("show", "listing", "Show everything about one memory."),
+    ),
+    "Link": (
+        Entry("link", "links", "Link one memory to another."),
+        Entry("unlink", "links", "Remove the links from one memory to another."),
+        Entry("neighbors", "links", "Show the memories linked to one, nearest first."),
+        Entry("graph", "links", "Draw the memories that some lead to along their links."),
+        Entry("path", "links", "Show a shortest chain of links between two memories."),
+    ),
+    "Curate": (
+        Entry("conflicts", "conflicts", "Find memories that contradict or repeat each other."),
+        Entry("supersede", "conflicts", "Replace a memory by a newer one; the old one is hidden."),
+        Entry("restore", "conflicts", "Show a superseded memory again."),
+        Entry("merge", "curation", "Fold one memory into another, which keeps its id."),
+        Entry("versions", "curation", "Show what a memory said before each change of it."),
+        Entry("tags", "tags", "Count, rename, merge and delete tags."),
+        Entry("trash", "trash", "Put memories aside, bring them back, or drop them for good."),
     ),
     "Look back": (
         Entry("history", "history", "Show every change of one memory, forgotten or not."),
         Entry("journal", "journal", "Look at the record of every change."),
+        Entry("state-at", "past", "List the memories as the store knew them at a moment."),
+        Entry("get-at", "past", "Show one memory as the store knew it at a moment."),
+        Entry("diff", "past", "Show what changed between two moments."),
         Entry("undo", "undo", "Undo the last operation, a named one, or all since a moment."),
         Entry("redo", "undo", "Bring back what an undo took away."),
     ),
@@ -59,6 +80,7 @@ SECTIONS: Final[dict[str, tuple[Entry, ...]]] = {
             "reembed",
             "Change the file over to another embedding model; stop it and run it again at will.",
         ),
+        Entry("eval", "evaluate", "Measure recall on questions whose answers are known."),
         Entry("model", "models", "Look at the embedding models' files, or pull their originals."),
         Entry("version", "health", "Show the versions of houkai and of what it stands on."),
     ),
@@ -225,3 +247,6 @@ def _complain(error: HoukaiError) -> None:
     from houkai import render  # only needed when something went wrong
 
     print(f"Error: {render.one_line(error.line())}", file=sys.stderr)
+    for one in getattr(error, "conflicts", ()):
+        line = f"  {one.kind} {render.short(one.b.id)} {render.excerpt(one.b.text, 80)}"
+        print(line, file=sys.stderr)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+import sys
+from typing import Annotated, Any, TypedDict
 
 import typer
 
-from houkai import params
+from houkai import clock, params
 from houkai.cli import options, session
 
 app = typer.Typer(
@@ -20,6 +21,24 @@ app = typer.Typer(
 Number = Annotated[
     int, typer.Option("--number", "-n", metavar="N", help="How many operations to show.")
 ]
+
+
+Before = Annotated[
+    str | None,
+    typer.Option(
+        "--before",
+        metavar="WHEN",
+        show_default=False,
+        help='Drop what was replaced before this moment: epoch, ISO, or "90d" ago.',
+    ),
+]
+Apply = Annotated[bool, typer.Option("--apply", help="Do it; else only tell what would happen.")]
+
+
+class PruneOptions(TypedDict, total=False):
+    """What to keep."""
+
+    keep_last: params.KeepLast
 
 
 class JournalOptions(options.WhoAndWhen, total=False):
@@ -49,3 +68,47 @@ def show(ctx: typer.Context, operation: options.Operation, format: options.Outpu
     with session.opened(ctx) as store:
         entries = store.operation(operation)
     session.show_changes(entries, format)
+
+
+@app.command("prune")
+@options.takes(PruneOptions)
+def prune(
+    ctx: typer.Context,
+    before: Before = None,
+    apply: Apply = False,
+    as_json: options.AsJson = False,
+    **more: Any,
+) -> None:
+    """Forget old states of the whole file; memories stay as they are.
+
+    Give --before or --keep-last. What is dropped can no longer be undone or looked back to.
+    Without --apply nothing is changed.
+    """
+    with session.opened(ctx) as store:
+        told = store.prune_journal(before=before, dry_run=not apply, **options.given(more))
+    if as_json:
+        session.show_json(told)
+        return
+    verb = "Dropped" if apply else "Would drop"
+    session.say(
+        f"{verb} {told['images']} old states of rows, {told['operations']} operations and "
+        f"{told['vectors']} vectors, up to operation {told['before']}."
+    )
+    if not apply:
+        session.say("Nothing was changed. To do it: add --apply")
+    elif told["exact_from"] is not None:
+        session.say(f"History is exact from {clock.iso(told['exact_from'])} on.")
+
+
+@app.command("verify")
+def verify(ctx: typer.Context) -> None:
+    """Check that nobody changed the journal behind houkai's back.
+
+    Ends with code 1 when an operation does not match its hash.
+    """
+    with session.opened(ctx) as store:
+        broken = store.verify_journal()
+    if broken is not None:
+        print(f"Operation {broken} does not match what is stored.", file=sys.stderr)
+        raise typer.Exit(1)
+    session.say("Every operation matches its hash.")

@@ -32,6 +32,12 @@ FLAGS: Final[Mapping[str, tuple[str, ...]]] = {
     "limit": ("--limit", "-n"),
     "k": ("--limit", "-k"),
     "touch": ("--touch/--no-touch",),
+    "rel": ("--rel", "-r"),
+    "direction": ("--direction", "-d"),
+    "depth": ("--depth", "-D"),
+    "threshold": ("--threshold", "-T"),
+    "token_budget": ("--budget", "-b"),
+    "older_than_days": ("--older-than",),
 }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import Annotated, Any
 
@@ -57,17 +57,25 @@ def recall(
     **more: Any,
 ) -> None:
     """Find the memories that answer a query, best first."""
-    given = options.given(more)
-    if weight:
-        given["weights"] = weights(weight)
-    if expand is not None:
-        given["expand"] = ExpandSpec(depth=expand)
+    given = ranking(more, weight, expand)
     with session.opened(ctx) as store:
         hits = store.recall(query, **given)
     extra: list[dict[str, Any]] = [
         {"score": hit.score, **({"explain": hit[2]} if len(hit) > 2 else {})} for hit in hits
     ]
     session.show_memories([hit.memory for hit in hits], format, extra)
+
+
+def ranking(
+    more: Mapping[str, Any], weight: Sequence[str] | None, expand: int | None
+) -> dict[str, Any]:
+    """Return the options that the user gave, with what is written otherwise than in the library."""
+    given = options.given(more)
+    if weight:
+        given["weights"] = weights(weight)
+    if expand is not None:
+        given["expand"] = ExpandSpec(depth=expand)
+    return given
 
 
 def weights(pairs: Sequence[str]) -> HybridWeights:

@@ -51,11 +51,7 @@ def show_memories(
     """Print memories, each with the extra keys that go with it."""
     beside = extra or [{}] * len(memories)
     records = [{**memory.to_dict(), **more} for memory, more in zip(memories, beside, strict=True)]
-    if not records:
-        print("No memories found.", file=sys.stderr)
-        if render.resolve(format, sys.stdout) == "rich":
-            return
-    render.write(records, render.memory_view(records), format, sys.stdout)
+    show_records(records, render.memory_view(records), format, "No memories found.")
 
 
 def show_memory(memory: Memory, format: render.Format, text: str) -> None:
@@ -64,18 +60,31 @@ def show_memory(memory: Memory, format: render.Format, text: str) -> None:
     if format == "auto":
         say(text)
     elif format == "json":
-        print(render.json_text(record, ascii_only=not render.is_utf8(sys.stdout)))
+        show_json(record)
     else:
         render.write([record], render.memory_view([record]), format, sys.stdout)
 
 
 def show_entries(entries: Sequence[JournalEntry], format: render.Format) -> None:
     """Print journal entries, a line each."""
-    if not entries:
-        print("The journal has nothing of that kind.", file=sys.stderr)
+    records = [render.entry_record(entry) for entry in entries]
+    show_records(records, render.JOURNAL, format, "The journal has nothing of that kind.")
+
+
+def show_records(
+    records: Sequence[dict[str, Any]], view: render.View, format: render.Format, nothing: str
+) -> None:
+    """Print records of a kind, or say that there are none."""
+    if not records:
+        print(nothing, file=sys.stderr)
         if render.resolve(format, sys.stdout) == "rich":
             return
-    render.write([render.entry_record(e) for e in entries], render.JOURNAL, format, sys.stdout)
+    render.write(records, view, format, sys.stdout)
+
+
+def show_json(value: Any) -> None:
+    """Print a value as JSON."""
+    print(render.json_text(value, ascii_only=not render.is_utf8(sys.stdout)))
 
 
 def show_changes(entries: Sequence[JournalEntry], format: render.Format) -> None:
@@ -92,15 +101,25 @@ def confirm(question: str, *, yes: bool, about: Sequence[str] = ()) -> None:
     """Ask before something is taken away; without a terminal only `--yes` goes ahead."""
     if yes:
         return
-    if not sys.stdin.isatty():
+    if not can_ask():
         raise InputError(
             f"{question} There is no terminal to answer on, so nothing was done.",
             hint="Add --yes to go ahead.",
         )
     for line in about:
         print(render.printable(line), file=sys.stderr)
-    print(render.printable(f"{question} [y/N] "), end="", file=sys.stderr, flush=True)
-    # Typer's own question would turn Ctrl-C into an ordinary failure.
-    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+    if ask(f"{question} [y/N] ").strip().lower() not in ("y", "yes"):
         print("Nothing was done.", file=sys.stderr)
         raise typer.Exit(1)
+
+
+def can_ask() -> bool:
+    """Say whether somebody is there to answer."""
+    return sys.stdin.isatty()
+
+
+def ask(question: str) -> str:
+    """Return the line that a question is answered with; "" at the end of input."""
+    print(render.printable(question), end="", file=sys.stderr, flush=True)
+    # Typer's own question would turn Ctrl-C into an ordinary failure.
+    return sys.stdin.readline()
