@@ -47,6 +47,7 @@ if typing.TYPE_CHECKING:
     )
     from houkai.ops.drafts import RememberItem
     from houkai.ops.evaluate import EvalCase, EvalResult
+    from houkai.ops.reembed import Reembedded
     from houkai.packing import CompressedGroup, PackedMemory, PackResult
     from houkai.store import MemoryStore
     from houkai.vocabulary import (
@@ -105,6 +106,7 @@ __all__ = [
     "PackResult",
     "PackedMemory",
     "ReadOnly",
+    "Reembedded",
     "RememberItem",
     "SchemaTooNew",
     "Step",
@@ -124,6 +126,7 @@ _HOMES: typing.Final = (
     "houkai.packing",
     "houkai.ops.drafts",
     "houkai.ops.evaluate",
+    "houkai.ops.reembed",
     "houkai.aio",
 )
 

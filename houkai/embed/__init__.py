@@ -7,8 +7,9 @@ from functools import cache
 from houkai.embed.adapt import adapt
 from houkai.embed.minilm import MiniLM
 from houkai.embed.port import Embedder
+from houkai.embed.spec import build_embedder
 
-__all__ = ["Embedder", "MiniLM", "adapt", "default"]
+__all__ = ["Embedder", "MiniLM", "adapt", "build_embedder", "default"]
 
 
 @cache

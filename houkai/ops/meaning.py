@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import apsw
 
 from houkai import text as words
-from houkai.errors import ModelMismatch
+from houkai.errors import ModelMismatch, NotReady
 from houkai.handle import Store
+from houkai.notes import note
 from houkai.storage import vectors
 from houkai.storage.vectors import Encoded, StoredModel
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 
 def mismatch(store: Store, model: StoredModel | None) -> ModelMismatch | None:
@@ -41,6 +46,42 @@ def fingerprint_of(embedder: Any, dim: int) -> str:
     if not embedder.dim and hasattr(embedder, "fingerprint_at"):
         return str(embedder.fingerprint_at(dim))
     return str(embedder.fingerprint)
+
+
+def of_query(store: Store, text: str, *, needed: bool) -> NDArray[np.float32] | None:
+    """Embed a query. Unless its vector is needed, recall goes on by words without, and says so."""
+    with store.read() as connection:
+        model = vectors.current_model(connection)
+    if model is None:
+        return None
+    try:
+        if (error := mismatch(store, model)) is not None:
+            raise error
+        return store.embedder.query(text)
+    except NotReady as error:
+        _go_by_words(error, needed)
+        return None
+
+
+def confirmed(
+    store: Store,
+    connection: apsw.Connection,
+    vector: NDArray[np.float32] | None,
+    *,
+    needed: bool,
+) -> NDArray[np.float32] | None:
+    """Let a vector go if the file has changed its model since, or has another dimension."""
+    error = None if vector is None else mismatch(store, vectors.current_model(connection))
+    if error is None:
+        return vector
+    _go_by_words(error, needed)
+    return None
+
+
+def _go_by_words(error: NotReady, needed: bool) -> None:
+    if needed:
+        raise error
+    note(f"Recall by words only: {error.line()}")
 
 
 def embed(store: Store, texts: Iterable[str]) -> dict[bytes, Encoded]:

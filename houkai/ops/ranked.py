@@ -11,12 +11,11 @@ import apsw
 import numpy as np
 from numpy.typing import NDArray
 
-from houkai.errors import InputError, NotReady
+from houkai.errors import InputError
 from houkai.handle import Reranker, Store
 from houkai.model import ExpandSpec, Memory
-from houkai.notes import note
+from houkai.ops import meaning
 from houkai.ops.history import as_known, known_by
-from houkai.ops.meaning import mismatch
 from houkai.search import (
     blend,
     centre,
@@ -32,7 +31,7 @@ from houkai.search import (
 from houkai.search.pool import Pool
 from houkai.search.query import Query
 from houkai.search.ranking import Ranking, Scored
-from houkai.storage import memories, vectors
+from houkai.storage import memories
 from houkai.storage.eligible import Filter
 
 if TYPE_CHECKING:
@@ -70,12 +69,13 @@ def rank(
     """Return up to `k` eligible memories, best first, and what expansion appends to them."""
     if k <= 0:
         return []
-    vector = _vector(store, asked, how)
+    needed = how.mode == "semantic"
+    vector = meaning.of_query(store, asked.text, needed=needed)
     with store.read() as connection:
         if as_of is not None:
             known = known_by(connection, as_of, where.now)
             where = replace(where, now=as_of, known_by=known)
-        vector = _confirmed(store, connection, vector, how)
+        vector = meaning.confirmed(store, connection, vector, needed=needed)
         hydrate = partial(_hydrate, store, connection, where)
         found = _gather(store, connection, asked, vector, where, how, k)
         scored = _score(store, connection, found, asked, how, where)
@@ -86,41 +86,6 @@ def rank(
         entries += _appended(connection, entries, how.expand, where)
         shown = hydrate([entry.pk for entry in entries])
     return [Ranked(shown[e.pk], e.score, e.explain) for e in entries if e.pk in shown]
-
-
-def _vector(store: Store, asked: Query, how: Ranking) -> Vector | None:
-    """Embed the query; hybrid recall goes on by words alone when it cannot, and says so."""
-    with store.read() as connection:
-        model = vectors.current_model(connection)
-    try:
-        if (error := mismatch(store, model)) is not None:
-            raise error
-        vector = store.embedder.query(asked.text) if model is not None else None
-        if (error := mismatch(store, model)) is not None:
-            raise error
-        return vector
-    except NotReady as error:
-        _go_by_words(how, error)
-        return None
-
-
-def _confirmed(
-    store: Store, connection: apsw.Connection, vector: Vector | None, how: Ranking
-) -> Vector | None:
-    """Let a vector go if the file has changed its model since the query was embedded."""
-    if vector is None:
-        return None
-    error = mismatch(store, vectors.current_model(connection))
-    if error is None:
-        return vector
-    _go_by_words(how, error)
-    return None
-
-
-def _go_by_words(how: Ranking, error: NotReady) -> None:
-    if how.mode == "semantic":
-        raise error
-    note(f"Recall by words only: {error.line()}")
 
 
 def _gather(
