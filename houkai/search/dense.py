@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from houkai.errors import Corrupt
-from houkai.search.sketches import Ints, Sketches, Vector, Windows
+from houkai.search.sketches import Ints, Sketches, Vector, Windows, distinct
 from houkai.storage.eligible import ANY_COLLECTION, Filter, condition
 from houkai.storage.rows import collection_pk
 
@@ -72,7 +72,7 @@ def candidates(size: int, at_least: int = 0) -> int:
 
 def _eligible(connection: apsw.Connection, near: Windows, where: Filter) -> Windows:
     sql, values = condition(where)
-    pks = np.unique(near.pk)
+    pks = distinct(near.pk)
     if not len(pks):
         return near
     rows: list[tuple[Any, ...]] = connection.execute(

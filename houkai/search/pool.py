@@ -14,7 +14,7 @@ from houkai import text
 from houkai.search import dense
 from houkai.search.dense import Near
 from houkai.search.query import Query
-from houkai.search.sketches import Ints, Windows
+from houkai.search.sketches import Ints, Windows, distinct
 
 Floats = NDArray[np.float64]
 ROLES: Final = frozenset({"assistant", "ai", "bot", "model", "system", "tool"})
@@ -62,11 +62,11 @@ def gather(
 ) -> Pool:
     """Unite the channels; candidates found by words alone get their true cosine."""
     by_words = np.fromiter(worded, np.int64, len(worded))
-    pks = np.union1d(near.pk, by_words)
+    pks = distinct(np.concatenate([near.pk, by_words]))
     cosine = np.full(len(pks), np.nan)
     cosine[np.searchsorted(pks, near.pk)] = near.cosine
     if vector is not None:
-        rest = dense.score(connection, windows(np.setdiff1d(by_words, near.pk)), vector)
+        rest = dense.score(connection, windows(by_words[~np.isin(by_words, near.pk)]), vector)
         cosine[np.searchsorted(pks, rest.pk)] = rest.cosine
     bm25 = np.zeros(len(pks))
     bm25[np.searchsorted(pks, by_words)] = np.fromiter(worded.values(), np.float64, len(worded))

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from houkai.search import dense
-from houkai.search.sketches import EXACT, Ints, Vector, Windows
+from houkai.search.sketches import EXACT, Ints, Vector, Windows, distinct
 from houkai.storage import vectors
 
 _SKETCHES: Final = """select m.pk, m.collection, e.pk, e.sketch from memory m
@@ -85,7 +85,7 @@ class Resident:
     def windows(self, connection: apsw.Connection, pks: Ints) -> Windows:
         """Return all windows of some memories."""
         copy = self._current(connection)
-        wanted = np.unique(pks)
+        wanted = distinct(pks)
         first = np.searchsorted(copy.pk, wanted, "left")
         last = np.searchsorted(copy.pk, wanted, "right")
         at = (

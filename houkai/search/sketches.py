@@ -101,3 +101,14 @@ def as_windows(rows: list[tuple[int | float | str | bytes | None, ...]]) -> Wind
     """Return (pk, embedding) rows as arrays."""
     pairs = np.array(rows, np.int64).reshape(len(rows), 2)
     return Windows(pairs[:, 0].copy(), pairs[:, 1].copy())
+
+
+def distinct(numbers: Ints) -> Ints:
+    """Return numbers in order without repeats.
+
+    np.unique would do, but it imports numpy.ma, which takes longer than a recall.
+    """
+    ordered = np.sort(numbers)
+    fresh = np.ones(len(ordered), bool)
+    fresh[1:] = ordered[1:] != ordered[:-1]
+    return ordered[fresh]
