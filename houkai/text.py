@@ -88,16 +88,17 @@ def joined(name: str) -> str:
 
 
 def index_words(text: str) -> str | None:
-    """Return the extra words to index for a text, or None when SQLite sees them all."""
-    extra = list(_extra_words(text))
-    return " ".join(dict.fromkeys(extra)) if extra else None
+    """Return the extra words to index for a text, or None when SQLite sees them all.
+
+    Pairs of signs stand as often as in the text, since BM25 counts them; names stand once.
+    """
+    plain = text if text.isascii() else unicodedata.normalize("NFKC", text)
+    wide = [] if text.isascii() else list(_wide_words(text, plain))
+    return " ".join([*wide, *dict.fromkeys(_names_apart(plain))]) or None
 
 
-def _extra_words(text: str) -> Iterator[str]:
-    plain = text
-    if not text.isascii():
-        plain = unicodedata.normalize("NFKC", text)
-        yield from _wide_words(text, plain)
+def _names_apart(plain: str) -> Iterator[str]:
+    """Yield names joined without their separators, and the parts of CamelCase names."""
     if _TIE.search(plain):
         for name in _JOINED.findall(plain):
             if len(whole := joined(name)) <= 64:
