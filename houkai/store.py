@@ -15,6 +15,7 @@ from houkai.embed.spec import as_embedder
 from houkai.errors import InputError, StorageError, shown
 from houkai.handle import ImportanceFn, Reranker, Settings, Store
 from houkai.model import HybridWeights
+from houkai.options import check_weights
 from houkai.rules import clean
 from houkai.storage.database import Database
 from houkai.storage.eligible import ANY_COLLECTION
@@ -64,6 +65,12 @@ class MemoryStore(Store):
         )
         if options["collection"] == ANY_COLLECTION:
             raise InputError('collection must be a name; "*" stands for all of them.')
+        _check_callables(
+            contradiction_fn=contradiction_fn, reranker=reranker, importance_fn=importance_fn
+        )
+        weights = check_weights(
+            HybridWeights() if hybrid_weights is None else hybrid_weights, "hybrid_weights"
+        )
         model = as_embedder(where.embedder.value if embedder is None else embedder)
         super().__init__(
             Database(where.db.value, durability=durability),
@@ -71,7 +78,7 @@ class MemoryStore(Store):
             options["collection"],
             options["actor"],
             Settings(
-                hybrid_weights=hybrid_weights or HybridWeights(),
+                hybrid_weights=weights,
                 reranker=reranker,
                 importance_fn=importance_fn,
                 contradiction_fn=contradiction_fn,
@@ -182,6 +189,12 @@ def _options(
     durability: Durability,
 ) -> None:
     """Carry the rules of what a store is opened with."""
+
+
+def _check_callables(**given: object) -> None:
+    for name, value in given.items():
+        if value is not None and not callable(value):
+            raise InputError(f"{name} must be a function, got {shown(value)}.")
 
 
 def _file_name(path: str | os.PathLike[str] | None) -> str | None:

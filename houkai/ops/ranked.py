@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -11,11 +11,11 @@ import apsw
 import numpy as np
 from numpy.typing import NDArray
 
-from houkai.errors import InputError
+from houkai.errors import InputError, shown
 from houkai.handle import Reranker, Store
 from houkai.model import ExpandSpec, Memory
-from houkai.ops import meaning
-from houkai.ops.history import as_known, known_by
+from houkai.ops import hydration, meaning
+from houkai.ops.history import known_by
 from houkai.search import (
     blend,
     centre,
@@ -31,7 +31,6 @@ from houkai.search import (
 from houkai.search.pool import Pool
 from houkai.search.query import Query
 from houkai.search.ranking import Ranking, Scored
-from houkai.storage import memories
 from houkai.storage.eligible import Filter
 
 if TYPE_CHECKING:
@@ -76,16 +75,35 @@ def rank(
             known = known_by(connection, as_of, where.now)
             where = replace(where, now=as_of, known_by=known)
         vector = meaning.confirmed(store, connection, vector, needed=needed)
-        hydrate = partial(_hydrate, store, connection, where)
+        hydrate = partial(hydration.hydrate, store, connection, where)
         found = _gather(store, connection, asked, vector, where, how, k)
         scored = _score(store, connection, found, asked, how, where)
         entries = _best(found, scored, _depth(k, how, reranker))
-        entries = _reranked(asked, entries, reranker, hydrate)
-        entries = _joined(connection, entries, k, how.expand, where)
-        entries = _selected(store, connection, entries, k, how)
-        entries += _appended(connection, entries, how.expand, where)
-        shown = hydrate([entry.pk for entry in entries])
-    return [Ranked(shown[e.pk], e.score, e.explain) for e in entries if e.pk in shown]
+        if reranker is None or not entries:
+            return _finished(store, connection, entries, k, how, where)
+        known = _hydrate(store, connection, where, [entry.pk for entry in entries])
+    # A model may take its time, and may use the store itself: no snapshot is held meanwhile.
+    entries = _reranked(asked, entries, reranker, known)
+    with store.read() as connection:
+        there = _hydrate(store, connection, where, list(known))
+        entries = [e for e in entries if e.pk in there and there[e.pk].id == known[e.pk].id]
+        return _finished(store, connection, entries, k, how, where)
+
+
+def _finished(
+    store: Store,
+    connection: apsw.Connection,
+    entries: list[Entry],
+    k: int,
+    how: Ranking,
+    where: Filter,
+) -> list[Ranked]:
+    """Cut the candidates to the answer, and bring what is linked to it."""
+    entries = _joined(connection, entries, k, how.expand, where)
+    entries = _selected(store, connection, entries, k, how)
+    entries += _appended(connection, entries, how.expand, where)
+    found = _hydrate(store, connection, where, [entry.pk for entry in entries])
+    return [Ranked(found[e.pk], e.score, e.explain) for e in entries if e.pk in found]
 
 
 def _gather(
@@ -154,17 +172,21 @@ def _depth(k: int, how: Ranking, reranker: Reranker | None) -> int:
 def _reranked(
     asked: Query,
     entries: list[Entry],
-    reranker: Reranker | None,
-    hydrate: Callable[[list[int]], dict[int, Memory]],
+    reranker: Reranker,
+    known: Mapping[int, Memory],
 ) -> list[Entry]:
-    """Let a stronger model score the candidates anew. Raises InputError on a wrong count."""
-    if reranker is None or not entries:
-        return entries
-    known = hydrate([entry.pk for entry in entries])
-    scores = [float(score) for score in reranker(asked.text, [known[e.pk] for e in entries])]
-    if len(scores) != len(entries):
+    """Let a stronger model score the candidates anew. Raises InputError on what is no score."""
+    if not callable(reranker):
+        raise InputError(f"reranker must be a function, got {shown(reranker)}.")
+    answer = reranker(asked.text, [known[entry.pk] for entry in entries])
+    try:
+        scores = [float(score) for score in answer]
+    except (TypeError, ValueError):
+        raise InputError(f"reranker must return a list of numbers, got {shown(answer)}.") from None
+    if len(scores) != len(entries) or not np.isfinite(scores).all():
         raise InputError(
-            f"reranker must return one score a memory: {len(entries)} expected, got {len(scores)}."
+            "reranker must return one finite score a memory:"
+            f" {len(entries)} expected, got {shown(scores)}."
         )
     order = sorted(range(len(entries)), key=lambda i: -scores[i])
     return [
@@ -253,17 +275,3 @@ def _appended(
     if spec is None or spec.rerank:
         return []
     return _neighbours(connection, entries, spec, where)
-
-
-def _hydrate(
-    store: Store, connection: apsw.Connection, where: Filter, pks: list[int]
-) -> dict[int, Memory]:
-    """Return the memories of a pool's numbers, as they were when a moment was asked about."""
-    found = memories.by_pks(connection, [pk for pk in pks if pk > 0], store.touches)
-    for pk in pks:
-        if pk < 0 and where.known_by is not None:
-            id = connection.execute("select id from past where pk = ?", (-pk,)).get
-            memory = as_known(connection, where.known_by, id)
-            if memory is not None:
-                found[pk] = memory
-    return found

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
@@ -11,6 +10,7 @@ import numpy as np
 
 from houkai.errors import InputError, shown
 from houkai.model import ExpandSpec, HybridWeights
+from houkai.options import check_weights
 from houkai.rules import clean
 from houkai.search.blend import Parts
 from houkai.search.pool import Floats, Pool
@@ -70,29 +70,10 @@ def checked(how: Ranking) -> Ranking:
     if how.weights is not None:
         check_weights(how.weights)
     if how.expand is not None:
+        if not isinstance(how.expand, ExpandSpec):
+            raise InputError(f"expand must be an ExpandSpec, got {shown(how.expand)}.")
         clean(ExpandSpec, vars(how.expand), prefix="expand.")
     return how
-
-
-def check_weights(weights: HybridWeights) -> HybridWeights:
-    """Refuse weights that cannot rank. Raises InputError."""
-    if not isinstance(weights, HybridWeights):
-        raise InputError(f"weights must be HybridWeights, got {shown(weights)}.")
-    core = (weights.cosine, weights.lexical, weights.recency, weights.importance)
-    others = (weights.decay_rate, weights.polarity_weight, weights.graph)
-    numbers = [value for value in (*core, *others) if isinstance(value, int | float)]
-    if len(numbers) < 7 or not all(abs(value) < math.inf for value in numbers):
-        raise InputError("weights must all be finite numbers.")
-    if sum(core) <= 0:
-        raise InputError(
-            "weights: cosine, lexical, recency and importance must sum to more than 0."
-        )
-    if weights.recency_basis not in ("created", "accessed"):
-        raise InputError(
-            "weights.recency_basis must be one of: created, accessed"
-            f" — got {weights.recency_basis!r}."
-        )
-    return weights
 
 
 def score(

@@ -17,8 +17,7 @@ import apsw
 import pytest
 
 from houkai import AsyncMemoryStore, MemoryStore, NotFound, StorageError
-from houkai.errors import Busy
-from houkai.storage import batch, connection, pool, writer
+from houkai.storage import batch, pool, writer
 from tests.durability.checks import EMBEDDER, assert_sound, opened
 from tests.durability.faulty import Fault, faulty
 from tests.support import contents
@@ -284,24 +283,3 @@ def test_an_idle_store_keeps_no_thread(
     store.remember("begins another")
     store.close()
     assert len(assert_sound(path)) == 3
-
-
-def test_waiting_for_another_process_ends_with_a_sentence(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A process that never lets go must not make the others wait for ever without a word."""
-    monkeypatch.setattr(connection, "BUSY_S", 0.2)
-    monkeypatch.setattr(connection.connect, "__kwdefaults__", {"busy_s": 0.2})
-    with opened(path) as store:
-        store.remember("first")
-        rival = connection.connect(connection.uri(path))
-        rival.execute("begin immediate")
-        began = time.monotonic()
-        with pytest.raises(Busy, match="Another process"):
-            store.remember("refused")
-        assert 0.15 < time.monotonic() - began < 10
-        assert store.recall("first", touch=False)
-        rival.execute("rollback")
-        rival.close()
-        store.remember("accepted")
-    assert len(assert_sound(path)) == 2
