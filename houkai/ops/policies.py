@@ -112,7 +112,7 @@ class Guard:
     def tell(self) -> None:
         """Say in one note what there is to tell of."""
         if self.told:
-            why = "" if self.policy == "warn" else ": it is more trusted than what was stored"
+            why = "" if self.policy == "warn" else ": the less trusted of two hides nothing"
             note(f"Stored beside {_described(self.told)}{why}.")
 
     def _least(self) -> float:
@@ -144,20 +144,23 @@ class Guard:
             )
 
     def _replace(self, tx: Tx, draft: Draft, conflicts: list[Conflict]) -> list[Conflict]:
-        """Supersede what a memory conflicts with; return what is too trusted for that."""
+        """Let the new memory or an earlier one of the call win; return where trust forbids it.
+
+        Text from outside must not hide what the user said.
+        """
         new = draft.memory
         if (tx.get("memory", new.id) or {}).get("superseded_by") is not None:
             return []
-        earlier = next((one.b for one in conflicts if one.b.id in self.written), None)
-        if earlier is not None:
-            hide(tx, new.id, earlier.id)
+        earlier = [one for one in conflicts if one.b.id in self.written]
+        winner = next((one.b for one in earlier if _distrust(one.b) <= _distrust(new)), None)
+        if winner is not None:
+            hide(tx, new.id, winner.id)
             return []
-        # Text from outside must not hide what the user said.
-        spared = [one for one in conflicts if _distrust(one.b) < _distrust(new)]
+        trusted = [one for one in conflicts if _distrust(one.b) < _distrust(new)]
         for one in conflicts:
-            if one not in spared:
+            if one not in earlier and one not in trusted:
                 hide(tx, one.b.id, new.id)
-        return spared
+        return [*earlier, *trusted]
 
 
 def _look(

@@ -109,11 +109,20 @@ def test_text_from_outside_does_not_hide_what_the_user_said(store: MemoryStore) 
     """A web page that an agent reads could otherwise delete its user's rules."""
     rule = store.remember("never push to main 0", pinned=True)
     page = store.remember("page about pushing 1", trust="untrusted")
-    with pytest.warns(UserWarning, match="more trusted"):
+    with pytest.warns(UserWarning, match="less trusted"):
         made = store.remember("always push 2", trust="reported", on_conflict="supersede")
     assert store.get(rule.id) == rule
     assert store.get(page.id).superseded_by == made.id  # type: ignore[union-attr]
     assert not made.pinned
+
+
+@pytest.mark.parametrize("batch_size", [1, 2])
+def test_an_earlier_item_from_outside_hides_nothing(store: MemoryStore, batch_size: int) -> None:
+    """Being first in a list is no reason to be believed."""
+    page = {"text": "page 0", "trust": "untrusted"}
+    with pytest.warns(UserWarning, match="1 conflict"):
+        store.remember_many([page, "user 1"], batch_size=batch_size, on_conflict="supersede")
+    assert {m.text for m in store.list_recent()} == {"page 0", "user 1"}
 
 
 def test_many_refuse_raise(store: MemoryStore, open_store: Opener) -> None:
