@@ -136,9 +136,7 @@ def test_pages_of_all_collections_cover_everything(pair: tuple[MemoryStore, Memo
     assert sorted(seen) == sorted(m.id for m in mine.list_recent(None, collection="*"))
 
 
-@pytest.mark.parametrize(
-    "name", ["a", "with space", "ümläut 日本", "x'; drop table tag; --", "%"]
-)
+@pytest.mark.parametrize("name", ["a", "with space", "ümläut 日本", "x'; drop table tag; --", "%"])
 def test_any_name_will_do(name: str, open_store: Opener) -> None:
     """The peer refuses short names and names with spaces."""
     with open_store(collection=name) as store:
