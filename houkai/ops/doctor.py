@@ -14,7 +14,7 @@ from typing import Any, Final
 import apsw
 
 from houkai.embed.spec import BUNDLED, build_embedder
-from houkai.errors import Busy, HoukaiError
+from houkai.errors import Busy, Corrupt, HoukaiError
 from houkai.ops import meaning
 from houkai.storage import audit, derived, files, marks, migrate, reembedding, shape, vectors
 from houkai.storage.database import Database
@@ -219,7 +219,10 @@ def repair(path: Path) -> list[Check]:
     """
     database = Database(path)
     try:
-        database.write(_mend_all)
+        with database.read() as connection:
+            sound = LOOKS[0].check(connection).ok
+        if sound:
+            database.write(_mend_all)
     finally:
         database.close()
     return examine(path)
@@ -227,8 +230,6 @@ def repair(path: Path) -> list[Check]:
 
 def _mend_all(connection: apsw.Connection) -> None:
     for look in LOOKS:
-        if look.name == "integrity" and not look.check(connection).ok:
-            return
         if look.mend is not None and not look.check(connection).ok:
             look.mend(connection)
 
@@ -286,6 +287,8 @@ def _looked_at(database: Database) -> Iterator[Check]:
             else:
                 with database.read() as connection:
                     yield look.check(connection)
+        except Corrupt as error:
+            yield Check(look.name, False, error.message, SALVAGE)
         except Busy:
             yield Check(look.name, True, "not checked, because another process was writing")
         except HoukaiError as error:

@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from houkai.errors import InputError, shown
 from houkai.handle import Reranker, Store
 from houkai.model import ExpandSpec, Memory
-from houkai.ops import hydration, meaning
+from houkai.ops import meaning
 from houkai.ops.history import known_by
+from houkai.ops.hydration import hydrate
 from houkai.search import (
     blend,
     centre,
@@ -72,20 +73,19 @@ def rank(
     vector = meaning.of_query(store, asked.text, needed=needed)
     with store.read() as connection:
         if as_of is not None:
-            known = known_by(connection, as_of, where.now)
-            where = replace(where, now=as_of, known_by=known)
+            last = known_by(connection, as_of, where.now)
+            where = replace(where, now=as_of, known_by=last)
         vector = meaning.confirmed(store, connection, vector, needed=needed)
-        hydrate = partial(hydration.hydrate, store, connection, where)
         found = _gather(store, connection, asked, vector, where, how, k)
         scored = _score(store, connection, found, asked, how, where)
         entries = _best(found, scored, _depth(k, how, reranker))
         if reranker is None or not entries:
             return _finished(store, connection, entries, k, how, where)
-        known = _hydrate(store, connection, where, [entry.pk for entry in entries])
+        known = hydrate(store, connection, where, [entry.pk for entry in entries])
     # A model may take its time, and may use the store itself: no snapshot is held meanwhile.
     entries = _reranked(asked, entries, reranker, known)
     with store.read() as connection:
-        there = _hydrate(store, connection, where, list(known))
+        there = hydrate(store, connection, where, list(known))
         entries = [e for e in entries if e.pk in there and there[e.pk].id == known[e.pk].id]
         return _finished(store, connection, entries, k, how, where)
 
@@ -102,7 +102,7 @@ def _finished(
     entries = _joined(connection, entries, k, how.expand, where)
     entries = _selected(store, connection, entries, k, how)
     entries += _appended(connection, entries, how.expand, where)
-    found = _hydrate(store, connection, where, [entry.pk for entry in entries])
+    found = hydrate(store, connection, where, [entry.pk for entry in entries])
     return [Ranked(found[e.pk], e.score, e.explain) for e in entries if e.pk in found]
 
 

@@ -15,14 +15,19 @@ from houkai.storage.rows import KINDS, Image
 
 _OF_AN_INDEX: Final = re.compile(
     r"row \S+ missing from index|wrong # of entries in index|non-unique entry in index"
-    r"|malformed inverted index"
+    r"|malformed inverted index|fts5: "
 )
 MOST: Final = 100
 """Messages of SQLite's to read; a file with more is lost in any case."""
 
 
 def _messages(connection: apsw.Connection) -> list[str]:
-    found: list[tuple[Any, ...]] = connection.execute(f"pragma integrity_check({MOST})").fetchall()
+    try:
+        found: list[tuple[Any, ...]] = connection.execute(
+            f"pragma integrity_check({MOST})"
+        ).fetchall()
+    except apsw.CorruptError as error:  # damage that the check itself stumbles over
+        return [str(error)]
     return [line for (text,) in found for line in str(text).splitlines() if line != "ok"]
 
 

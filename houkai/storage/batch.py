@@ -35,8 +35,10 @@ class Task:
 
     def reject(self, error: BaseException) -> None:
         """Keep an error as the outcome, in the words of houkai."""
-        self._result = None
-        self._error = translate(error) if isinstance(error, apsw.Error) else error
+        self._result, self._error = None, error
+        if isinstance(error, apsw.Error):
+            self._error = translate(error)
+            self._error.__cause__ = error
 
     def finish(self) -> None:
         """Let the caller go on."""

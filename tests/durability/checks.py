@@ -8,7 +8,7 @@ import os
 import signal
 import traceback
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -135,7 +135,7 @@ def together(work: Callable[..., None], arguments: list[tuple[Any, ...]]) -> lis
 class Helper:
     """A process forked now that does things with a file later, when it is told to."""
 
-    def __init__(self, path: Path, deeds: dict[str, Callable[[Path], object]]) -> None:
+    def __init__(self, path: Path, deeds: Mapping[str, Callable[[Path], object]]) -> None:
         self._orders, giving = os.pipe()
         self._child = Child(_obey, path, deeds, self._orders, giving)
         self._orders = giving
@@ -153,7 +153,7 @@ class Helper:
 
 
 def _obey(
-    say: Say, path: Path, deeds: dict[str, Callable[[Path], object]], orders: int, giving: int
+    say: Say, path: Path, deeds: Mapping[str, Callable[[Path], object]], orders: int, giving: int
 ) -> None:
     os.close(giving)
     names = list(deeds)

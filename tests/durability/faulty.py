@@ -17,11 +17,15 @@ Kind = Literal["write", "sync", "truncate"]
 
 @dataclass(frozen=True)
 class Fault:
-    """Fail the call of a kind with this number, counted from 1, and all later ones if it stays."""
+    """Fail the call of a kind with this number, counted from 1, and all later ones if it stays.
+
+    With a file's name, only calls for that file.
+    """
 
     kind: Kind
     at: int
     stays: bool = False
+    file: str = ""
 
 
 class Disk(apsw.VFS):
@@ -44,11 +48,11 @@ class Disk(apsw.VFS):
         """Let everything succeed from now on."""
         self.fault = self.room = None
 
-    def meet(self, kind: Kind) -> bool:
+    def meet(self, kind: Kind, name: str) -> bool:
         """Count a call and say whether it is to fail."""
         self.calls[kind] += 1
         fault = self.fault
-        if fault is None or fault.kind != kind:
+        if fault is None or fault.kind != kind or not name.endswith(fault.file):
             return False
         number = self.calls[kind]
         failing = number == fault.at or (fault.stays and number > fault.at)
@@ -71,7 +75,7 @@ class File(apsw.VFSFile):
 
     def xWrite(self, data: bytes, offset: int) -> None:
         """Write; a write that fails leaves half of its bytes behind."""
-        if self.disk.meet("write"):
+        if self.disk.meet("write", self.name):
             super().xWrite(data[: len(data) // 2], offset)
             raise apsw.IOError("a write failed")
         room = self.disk.room
@@ -86,7 +90,7 @@ class File(apsw.VFSFile):
 
     def xSync(self, flags: int) -> None:
         """Say that all is on the disk."""
-        if self.disk.meet("sync"):
+        if self.disk.meet("sync", self.name):
             raise apsw.IOError("a sync failed")
         super().xSync(flags)
         if self.disk.unsynced is not None:
@@ -94,7 +98,7 @@ class File(apsw.VFSFile):
 
     def xTruncate(self, size: int) -> None:
         """Cut the file."""
-        if self.disk.meet("truncate"):
+        if self.disk.meet("truncate", self.name):
             raise apsw.IOError("a truncation failed")
         super().xTruncate(size)
 

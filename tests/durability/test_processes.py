@@ -169,7 +169,7 @@ def crowd(path: Path, writes: int) -> float:
         pass
     said = together(write_or_read, [(path, me, writes) for me in range(12)])
     assert len(assert_sound(path)) == 8 * writes
-    return max(longest for one in said for longest in one)
+    return float(max(longest for one in said for longest in one))
 
 
 def test_eight_processes_write_beside_four_that_read(path: Path) -> None:
@@ -230,7 +230,7 @@ def seen_by(store: MemoryStore) -> tuple[set[str], set[str]]:
     """Return what a store lists and what it recalls."""
     listed = set(texts(store.list_recent(None)))
     hits = store.recall("a fact number of some kind", k=1_000, touch=False)
-    return listed, {memory.text for memory, _ in hits}
+    return listed, {hit.memory.text for hit in hits}
 
 
 def test_an_open_store_goes_on_through_whatever_others_do(path: Path) -> None:

@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ import apsw
 import pytest
 
 from houkai import AsyncMemoryStore, MemoryStore, NotFound, StorageError
-from houkai.storage import batch, pool, writer
+from houkai.storage import batch, writer
 from tests.durability.checks import EMBEDDER, assert_sound, opened
 from tests.durability.faulty import Fault, faulty
 from tests.support import contents
@@ -76,8 +77,8 @@ def test_a_failed_job_harms_none_of_its_neighbours(store: MemoryStore, path: Pat
     errors = [ValueError("mine"), NotFound("no such"), apsw.ConstraintError("mine too")]
     works: list[Callable[[], Any]] = []
     for number, error in enumerate(errors):
-        works.append(lambda number=number: store.remember(f"neighbour {number}"))
-        works.append(lambda error=error: store.db.write(failing(error)))
+        works.append(partial(store.remember, f"neighbour {number}"))
+        works.append(partial(store.db.write, failing(error)))
     done = at_once(store, works)
     assert [type(one) for one in done[1::2]] == [ValueError, NotFound, StorageError]
     assert {m.text for m in done[::2]} < {m["text"] for m in contents(store).values()}
@@ -120,7 +121,7 @@ def test_callers_are_answered_only_after_the_commit(path: Path) -> None:
     with faulty() as disk, opened(path) as store:
         store.remember("first")
         disk.fault = Fault("sync", disk.calls["sync"] + 1, stays=True)
-        done = at_once(store, [lambda n=n: store.remember(f"lost {n}") for n in range(5)])
+        done = at_once(store, [partial(store.remember, f"lost {n}") for n in range(5)])
         assert {type(one) for one in done} == {StorageError}
         assert len({id(one) for one in done}) == 5
         disk.heal()
@@ -243,43 +244,3 @@ def test_a_cancelled_task_leaves_a_whole_write_or_none(path: Path) -> None:
     count = asyncio.run(main())
     assert count % 10 == 2
     assert len(assert_sound(path)) == count
-
-
-def test_readers_share_a_few_connections(store: MemoryStore) -> None:
-    """A connection kept for every thread that ever read would hold memory and files for ever."""
-
-    def read(_: int) -> int:
-        with store.read() as held:
-            time.sleep(0.005)
-            return int(held.execute("select count(*) from memory").get)
-
-    with ThreadPoolExecutor(3 * pool.KEEP) as threads:
-        assert set(threads.map(read, range(200))) == {1}
-    assert len(store.db._readers._idle) <= pool.KEEP
-    assert not store.db._readers._loans
-
-
-def test_a_snapshot_does_not_move(store: MemoryStore) -> None:
-    """A recall that reads in steps must not see a write that comes between them."""
-    with store.read() as held:
-        before = held.execute("select count(*) from memory").get
-        store.remember("meanwhile")
-        assert held.execute("select count(*) from memory").get == before
-    assert store.count() == before + 1
-
-
-def test_an_idle_store_keeps_no_thread(
-    store: MemoryStore, path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A program that opens many stores would end with a thread for each."""
-    monkeypatch.setattr(writer, "QUIET_S", 0.02)
-    monkeypatch.setattr(writer, "IDLE_S", 0.02)
-    store.remember("wakes the thread, which then reads the shorter times")
-    deadline = time.monotonic() + 10
-    while store.db._writer._thread is not None and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert store.db._writer._thread is None
-    assert store.db._writer.connection is None
-    store.remember("begins another")
-    store.close()
-    assert len(assert_sound(path)) == 3

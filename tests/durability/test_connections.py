@@ -1,0 +1,84 @@
+"""The connections of one store: few, at rest when idle, and never waiting without end."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from houkai import MemoryStore
+from houkai.errors import Busy
+from houkai.storage import connection, pool, writer
+from tests.durability.checks import assert_sound, opened
+
+
+@pytest.fixture
+def store(path: Path) -> Iterator[MemoryStore]:
+    """Yield a store whose writer thread has begun."""
+    with opened(path) as store:
+        store.remember("the first memory chooses the model")
+        yield store
+
+
+def test_readers_share_a_few_connections(store: MemoryStore) -> None:
+    """A connection kept for every thread that ever read would hold memory and files for ever."""
+
+    def read(_: int) -> int:
+        with store.read() as held:
+            time.sleep(0.005)
+            return int(held.execute("select count(*) from memory").get)
+
+    with ThreadPoolExecutor(3 * pool.KEEP) as threads:
+        assert set(threads.map(read, range(200))) == {1}
+    assert len(store.db._readers._idle) <= pool.KEEP
+    assert not store.db._readers._loans
+
+
+def test_a_snapshot_does_not_move(store: MemoryStore) -> None:
+    """A recall that reads in steps must not see a write that comes between them."""
+    with store.read() as held:
+        before = held.execute("select count(*) from memory").get
+        store.remember("meanwhile")
+        assert held.execute("select count(*) from memory").get == before
+    assert store.count() == before + 1
+
+
+def test_an_idle_store_keeps_no_thread(
+    store: MemoryStore, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A program that opens many stores would end with a thread for each."""
+    monkeypatch.setattr(writer, "QUIET_S", 0.02)
+    monkeypatch.setattr(writer, "IDLE_S", 0.02)
+    store.remember("wakes the thread, which then reads the shorter times")
+    deadline = time.monotonic() + 10
+    while store.db._writer._thread is not None and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert store.db._writer._thread is None
+    assert store.db._writer.connection is None
+    store.remember("begins another")
+    store.close()
+    assert len(assert_sound(path)) == 3
+
+
+def test_waiting_for_another_process_ends_with_a_sentence(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process that never lets go must not make the others wait for ever without a word."""
+    monkeypatch.setattr(connection, "BUSY_S", 0.2)
+    monkeypatch.setattr(connection.connect, "__kwdefaults__", {"busy_s": 0.2})
+    with opened(path) as store:
+        store.remember("first")
+        rival = connection.connect(connection.uri(path))
+        rival.execute("begin immediate")
+        began = time.monotonic()
+        with pytest.raises(Busy, match="Another process"):
+            store.remember("refused")
+        assert 0.15 < time.monotonic() - began < 10
+        assert store.recall("first", touch=False)
+        rival.execute("rollback")
+        rival.close()
+        store.remember("accepted")
+    assert len(assert_sound(path)) == 2
