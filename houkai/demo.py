@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from houkai import clock, render
 from houkai.model import ExplainedHit, Hit, Memory
@@ -34,7 +37,7 @@ def tell(say: Say) -> None:
     with tempfile.TemporaryDirectory(prefix="houkai-demo-") as folder:
         path = Path(folder) / "memory.db"
         with MemoryStore(path, "default", actor="demo") as store:
-            for chapter in (_remember, _recall, _change, _lose, _record):
+            for chapter in (_remember, _recall, _serve, _change, _lose, _record):
                 chapter(store, say)
         _close(path, say)
 
@@ -62,6 +65,39 @@ def _recall(store: MemoryStore, say: Say) -> None:
         _command(say, f'recall -k 2 "{question}"')
         for line in _hits(store.recall(question, k=2)):
             say(line)
+
+
+def _serve(store: MemoryStore, say: Say) -> None:
+    """Let a server in another process remember and recall in the same file."""
+    _title(say, "Meanwhile an agent speaks to the same file, over MCP")
+    _command(say, "mcp")
+    fact = {"text": "Ben takes over on-call from June.", "tags": ["team"]}
+    question = {"query": "who is on duty in summer?", "k": 1}
+    for name, given in (("remember", fact), ("recall", question)):
+        say(f"  -> {name} {json.dumps(given)}")
+        answer = _ask(store.db.name, name, given)
+        found = answer.get("result", [answer])[0]
+        say(f"  <- {json.dumps({key: found[key] for key in ('text', 'stored') if key in found})}")
+
+
+def _ask(path: str, tool: str, given: dict[str, Any]) -> dict[str, Any]:
+    """Call one tool of `houkai mcp` as a client does, and return its structured answer."""
+    hello = {
+        "protocolVersion": "2025-06-18",
+        "capabilities": {},
+        "clientInfo": {"name": "demo", "version": "1"},
+    }
+    asked: list[dict[str, Any]] = [
+        {"id": 0, "method": "initialize", "params": hello},
+        {"method": "notifications/initialized"},
+        {"id": 1, "method": "tools/call", "params": {"name": tool, "arguments": given}},
+    ]
+    lines = "".join(json.dumps({"jsonrpc": "2.0", **one}) + "\n" for one in asked)
+    command = [sys.executable, "-m", "houkai.cli", "--db", path, "mcp"]
+    done = subprocess.run(command, input=lines, capture_output=True, text=True, check=True)
+    answers = [json.loads(line) for line in done.stdout.splitlines()]
+    answer: dict[str, Any] = next(a for a in answers if a.get("id") == 1)["result"]
+    return dict(answer["structuredContent"])
 
 
 def _hits(hits: Sequence[Hit | ExplainedHit]) -> Iterator[str]:
