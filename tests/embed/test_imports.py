@@ -30,7 +30,9 @@ def test_embedding_reports_nothing_to_anybody(tmp_path: Path) -> None:
     """Onnxruntime would leave a device id and a queue of events to send in the user's cache."""
     kept = ("PATH", "PYTHONPATH", "SYSTEMROOT", "VIRTUAL_ENV")  # without CI, which silences it too
     environment = {name: os.environ[name] for name in kept if name in os.environ}
-    environment |= dict.fromkeys(("HOME", "XDG_CACHE_HOME", "LOCALAPPDATA"), str(tmp_path))
+    cache = tmp_path / "cache"
+    cache.mkdir()
+    environment |= dict.fromkeys(("HOME", "XDG_CACHE_HOME", "LOCALAPPDATA"), str(cache))
     script = "from houkai.embed import default; default().query('private')"
     subprocess.run([sys.executable, "-c", script], env=environment, check=True, timeout=60)
-    assert {path.name for path in tmp_path.iterdir()} <= {"houkai"}
+    assert {path.name for path in cache.iterdir()} <= {"houkai"}
