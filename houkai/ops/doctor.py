@@ -19,7 +19,7 @@ from houkai.ops import meaning
 from houkai.storage import audit, derived, files, marks, migrate, reembedding, shape, vectors
 from houkai.storage.database import Database
 
-SALVAGE: Final = "Copy what can be read into a new file with `houkai salvage`, or restore a backup."
+SALVAGE: Final = "Restore a backup; `houkai list --all -f jsonl` prints what can still be read."
 REPAIR: Final = "Run `houkai doctor --repair`; no memory is touched."
 EXAMPLES: Final = 3
 
