@@ -32,7 +32,7 @@ BATCH = 128
 WORDS = """
     deploy server release build key meeting notes database moved port user prefers coffee
     invoice review branch merged test failed again customer asked password budget plan
-""".split()
+""".split()  # noqa: SIM905
 
 
 class Random:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copy
 import os
+import signal
 import sys
 from dataclasses import dataclass
 from importlib import import_module
@@ -213,6 +214,8 @@ def root(
 def main() -> None:
     """Run the command line and end the process with its code."""
     _prepare_streams()
+    # Unwinds and so closes the file, where the signal's own effect would leave the log beside it.
+    signal.signal(signal.SIGTERM, lambda number, _frame: sys.exit(128 + number))
     try:
         code = _run()
         sys.stdout.flush()

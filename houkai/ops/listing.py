@@ -104,7 +104,7 @@ def _ids(
         ).fetchall()
     return connection.execute(
         """select id from memory where id >= ? and id < ?
-           and collection = (select pk from collection where name = ?)
+           and +collection = (select pk from collection where name = ?)
            order by id limit 3""",
         bounds,
     ).fetchall()

@@ -30,7 +30,7 @@ class Constants:
 
     dense: float = 0.7
     """Share of meaning against words."""
-    foreign: float = 0.2
+    foreign: float = 0.1
     """What is left of that share for a question in no Latin script."""
     presence: float = 0.5
     """Share of a word's weight for being there at all, whatever BM25 says."""

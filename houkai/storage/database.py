@@ -40,8 +40,8 @@ class Database:
         self._log = Log(self.name)
         self._readers = Readers(self._connect_reader)
         self._writer = Writer(self._connect_writer, self._log.fold, self._log.rest)
-        self._settle()
         process.enter(self)
+        self._settle()
 
     def _prepare_target(self) -> str:
         if self.path is None:
@@ -73,26 +73,25 @@ class Database:
 
     def _settle(self) -> None:
         """Check what the file is and bring it to the present schema."""
+        keep_log = self.path is not None and files.has_log(self.path)
         try:
-            keep_log = self.path is not None and files.has_log(self.path)
-            first = self._connect()
-            try:
-                with sqlite.translated():
-                    # Until the file is known to be ours, it and its log stay as they lie.
-                    first.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, keep_log)
-                    present = migrate.version(first, self.name)
-                    first.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, False)
-                    if self._journal_mode == "delete" and not self.read_only:
-                        self._set_journal_mode(first)
-                    if present != migrate.head():
-                        self._migrate(first)
-            except BaseException:
-                first.close()
-                raise
-        except Corrupt as error:
-            raise Corrupt(f"{self.name} is damaged or cut off: it was left as it was.") from error
-        first.execute("pragma query_only = on")
-        self._readers.add(first)
+            with self._readers.lend(self._connect) as first, sqlite.translated():
+                # Until the file is known to be ours, it and its log stay as they lie.
+                first.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, keep_log)
+                present = migrate.version(first, self.name)
+                first.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, False)
+                if self._journal_mode == "delete" and not self.read_only:
+                    self._set_journal_mode(first)
+                if present != migrate.head():
+                    self._migrate(first)
+                first.execute("pragma query_only = on")
+        except BaseException as error:
+            self.close()
+            if isinstance(error, Corrupt):
+                raise Corrupt(
+                    f"{self.name} is damaged or cut off: it was left as it was."
+                ) from error
+            raise
 
     def _migrate(self, connection: apsw.Connection) -> None:
         if self.read_only:

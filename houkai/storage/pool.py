@@ -47,25 +47,28 @@ class Readers:
         self._refusal: Refusal | None = None
 
     @contextlib.contextmanager
-    def snapshot(self) -> Iterator[apsw.Connection]:
-        """Yield a connection that sees one unchanging state of the file."""
+    def lend(
+        self, connect: Callable[[], apsw.Connection] | None = None
+    ) -> Iterator[apsw.Connection]:
+        """Yield a connection for one thread's use, opened by `connect` when none is idle."""
         loan = self._borrow()
         try:
             if loan.connection is None:
-                loan.connection = self._connect()
-            with translated():
-                loan.connection.execute("begin")
-                try:
-                    yield loan.connection
-                finally:
-                    if loan.connection.in_transaction:
-                        loan.connection.execute("rollback")
+                loan.connection = (connect or self._connect)()
+            yield loan.connection
         finally:
             self._give_back(loan)
 
-    def add(self, connection: apsw.Connection) -> None:
-        """Take in a connection that is open already."""
-        self._idle.append(connection)
+    @contextlib.contextmanager
+    def snapshot(self) -> Iterator[apsw.Connection]:
+        """Yield a connection that sees one unchanging state of the file."""
+        with self.lend() as connection, translated():
+            connection.execute("begin")
+            try:
+                yield connection
+            finally:
+                if connection.in_transaction:
+                    connection.execute("rollback")
 
     def _borrow(self) -> _Loan:
         self._refuse()
@@ -85,14 +88,12 @@ class Readers:
         with self._changed:
             if loan not in self._loans:
                 return  # a fork has made it the parent's
+            if loan.connection is not None and self._wanted(loan.connection):
+                self._idle.append(loan.connection)
+            elif loan.connection is not None:
+                shut(loan.connection)
             self._loans.remove(loan)
-            spare = loan.connection
-            if spare is not None and self._wanted(spare):
-                self._idle.append(spare)
-                spare = None
             self._changed.notify_all()
-        if spare is not None:
-            shut(spare)
 
     def _wanted(self, connection: apsw.Connection) -> bool:
         """Say whether to keep a connection; one that could not end its snapshot is broken."""
@@ -105,10 +106,10 @@ class Readers:
         self._close_idle()
 
     def _close_idle(self) -> None:
+        """Close under the lock: a fork that comes now must find it done."""
         with self._changed:
-            idle, self._idle = self._idle, []
-        for connection in idle:
-            shut(connection)
+            while self._idle:
+                shut(self._idle.pop())
 
     def hold(self) -> bool:
         """Close every connection and lend none until `resume`; False when one stays lent."""

@@ -51,6 +51,7 @@ class Writer:
         self._parked = threading.Condition(lock)
         self._thread: threading.Thread | None = None
         self.connection: apsw.Connection | None = None
+        self._busy = False
         self._held = False
         self._refusal: Refusal | None = None
         self._crowd = 1
@@ -122,7 +123,9 @@ class Writer:
             self._work.notify()
             if threading.current_thread() is self._thread:
                 return False
-            return self._parked.wait_for(lambda: self.connection is None, DRAIN_S)
+            return self._parked.wait_for(
+                lambda: self.connection is None and not self._busy, DRAIN_S
+            )
 
     def resume(self) -> None:
         """Go on after `hold`."""
@@ -151,6 +154,7 @@ class Writer:
     def _take(self) -> list[Task]:
         """Wait for jobs and for the rest of a crowd; an empty list asks to let go of the file."""
         with self._work:
+            self._busy = False
             rested = self.connection is None
             while not self._queue or self._held:
                 if self._held or self._refusal is not None:
@@ -166,6 +170,7 @@ class Writer:
             self._linger()
             batch = [self._queue.popleft() for _ in range(min(len(self._queue), BATCH_LIMIT))]
             self._room.notify_all()
+            self._busy = True
             return batch
 
     def _linger(self) -> None:

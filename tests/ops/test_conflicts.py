@@ -10,7 +10,7 @@ import pytest
 from houkai import Conflict, InputError, Memory, MemoryStore
 from houkai.conflict_rules import is_negated, judge, may_conflict
 from tests.conftest import Opener
-from tests.ops.angles import at_angle
+from tests.ops.angles import Windows, at_angle
 
 TOPIC = "deploys run at noon"
 
@@ -285,17 +285,3 @@ def test_judging_is_pure() -> None:
         a, b, 0.65, "contradiction", "negation_diff"
     )
     assert judge(a, a, 0.65, 0.8, floor=0.6) is None
-
-
-class Windows:
-    """An embedder that makes a window of each number in a text, an angle in degrees."""
-
-    name, dim, fingerprint = "windows", 2, "windows"
-
-    def passages(self, texts: Any) -> list[Any]:
-        """Return a vector for each number of each text."""
-        return [at_angle([f"x {n}" for n in text.split()]) for text in texts]
-
-    def query(self, text: str) -> Any:
-        """Return the vector of the first number."""
-        return self.passages([text])[0][0]
