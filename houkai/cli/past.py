@@ -24,14 +24,12 @@ VIEW: Final = render.View(
         "kind": lambda r: r["kind"],
         "id": lambda r: r["id"],
         "fields": lambda r: ",".join(_changed(r)),
-        "text": lambda r: (r["after"] or r["before"]).get("text", ""),
+        "text": lambda r: _text(r),
     },
     columns={
         "change": lambda r: r["change"],
         "kind": lambda r: r["kind"],
-        "id": lambda r: "|".join(
-            part if part.isalpha() else render.short(part) for part in r["id"].split("|")
-        ),
+        "id": lambda r: _short(r["id"]),
         "what": lambda r: "\n".join(_what(r)),
     },
 )
@@ -84,6 +82,18 @@ def _record(one: Difference) -> dict[str, Any]:
     }
 
 
+def _short(key: str) -> str:
+    """Return the key of a row for people; that of a link holds two ids and a relation."""
+    first, *rest = key.split("|")
+    return "|".join([render.short(first), *rest[:-1], *map(render.short, rest[-1:])])
+
+
+def _text(record: render.Record) -> str:
+    """Return the text of the memory that a row is, or keeps in the trash; "" for a link."""
+    image = record["after"] or record["before"]
+    return str(image.get("memory", image).get("text", ""))
+
+
 def _changed(record: render.Record) -> list[str]:
     """Name the fields that differ in a row that was there at both moments."""
     before, after = record["before"], record["after"]
@@ -96,7 +106,7 @@ def _changed(record: render.Record) -> list[str]:
 def _what(record: render.Record) -> Iterator[str]:
     before, after = record["before"], record["after"]
     if before is None or after is None:
-        yield render.excerpt((after or before).get("text", ""))
+        yield render.excerpt(_text(record))
     for name in _changed(record):
         old, new = (render.field_text(name, image.get(name)) for image in (before, after))
         yield f"{name}: {old} -> {new}"

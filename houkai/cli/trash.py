@@ -99,21 +99,21 @@ def purge(ctx: typer.Context, id: Maybe = None, yes: options.Yes = False, **more
     if id is not None and given:
         raise typer.BadParameter("Name a memory, or choose by --older-than, not both.")
     with session.opened(ctx) as store:
-        whole, lines = None, None
-        if id is not None:
-            entry = _find(store, id)
-            whole, lines = entry.memory_id, [_line(entry)]
-        days = given.get("older_than_days")
-        what = (
-            "this memory"
-            if whole is not None
-            else "everything in the trash"
-            if days is None
-            else f"what has been in the trash for {days:g} days"
-        )
-        session.confirm(f"Drop {what} for good?", yes=yes, about=lines or ())
+        entry = _find(store, id) if id is not None else None
+        whole = entry.memory_id if entry else None
+        about = [_line(entry)] if entry else []
+        what = _what(whole, given.get("older_than_days"))
+        session.confirm(f"Drop {what} for good?", yes=yes, about=about)
         number = store.trash_purge(whole, **given)
     session.say(f"Dropped {number} {'memory' if number == 1 else 'memories'} for good.")
+
+
+def _what(id: str | None, days: float | None) -> str:
+    if id is not None:
+        return "this memory"
+    if days is None:
+        return "everything in the trash"
+    return f"what has been in the trash for {days:g} {'day' if days == 1 else 'days'}"
 
 
 def _find(store: MemoryStore, start: str) -> TrashEntry:

@@ -23,6 +23,15 @@ GIVEN_OTHERWISE = {
     "edit": {"memory_id"},
     "journal tail": {"limit"},
     "undo": set[str](),
+    "pack": {"query", "reranker", "token_counter", "weights"},
+    "auto-context": {"reranker", "token_counter", "weights"},
+    "eval": {"cases", "weights", "collection"},
+    "conflicts": {"memory_id"},
+    "neighbors": {"memory_id"},
+    "path": {"from_id", "to_id"},
+    "journal prune": {"dry_run"},
+    "tags list": set[str](),
+    "trash purge": {"memory_id"},
 }
 """Parameters that are an argument or another flag, or make no sense on a command line."""
 OPERATIONS = {
@@ -32,6 +41,15 @@ OPERATIONS = {
     "edit": MemoryStore.edit,
     "journal tail": MemoryStore.journal,
     "undo": MemoryStore.undo_since,
+    "pack": MemoryStore.recall_pack,
+    "auto-context": MemoryStore.auto_context_pack,
+    "eval": MemoryStore.eval_recall,
+    "conflicts": MemoryStore.find_conflicts,
+    "neighbors": MemoryStore.neighbors,
+    "path": MemoryStore.find_path,
+    "journal prune": MemoryStore.prune_journal,
+    "tags list": MemoryStore.list_tags,
+    "trash purge": MemoryStore.trash_purge,
 }
 
 

@@ -35,7 +35,9 @@ def loaded(*arguments: str) -> tuple[set[str], set[str]]:
 @pytest.mark.parametrize(
     "words",
     ["list", "list -f json", "journal tail", "stats", "show {id}", "forget {id} -y",
-     "bump {id} +0.1", "history {id}", "undo", "tag {id} -a x", "list --help"],
+     "bump {id} +0.1", "history {id}", "undo", "tag {id} -a x", "list --help",
+     "neighbors {id}", "graph {id}", "versions {id}", "tags list", "trash list", "state-at now",
+     "diff 1h", "journal verify"],
 )  # fmt: skip
 def test_short_commands_load_nothing_heavy(words: str, path: Path) -> None:
     """Numpy or pydantic in a listing doubles what every shell prompt and hook waits for."""

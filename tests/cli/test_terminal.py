@@ -146,6 +146,13 @@ COMMANDS = [
     "edit {id} --text \x1b[31m", "bump {id} +0.1", "undo", "undo --since 1d", "forget {id} -y",
     "show \x1b[31m", "list --before \x1b[31m", "list -g \x1b[31m -t \x1b[31m", "stats",
     "-C \x1b[31m stats", "-C \x1b[31m nuke", "undo \x1b[31m", "bump {id} \x1b[31m",
+    *(f"diff 1h -f {format}" for format in ("tsv", "rich", "json", "jsonl")),
+    *(f"versions {{id}} -f {format}" for format in ("tsv", "rich", "json", "jsonl")),
+    *(f"tags list -f {format}" for format in ("tsv", "rich", "json", "jsonl")),
+    *(f"graph {{id}} -f {format}" for format in ("ascii", "dot", "mermaid", "json")),
+    "trash put {id}", "get-at {id} now", "state-at now -f rich", "pack red", "pack red -f json",
+    "auto-context red", "tags delete \x1b[31m", "trash restore \x1b[31m", "eval \x1b[31m",
+    "remember {id}\x1b[31m --on-conflict raise",
 ]  # fmt: skip
 
 
