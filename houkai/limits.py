@@ -22,5 +22,5 @@ IMPORT_BYTES: Final = 256 * MIB
 IMPORT_LINE_BYTES: Final = 4 * MIB
 JSON_DEPTH: Final = 64
 HTTP_BODY_BYTES: Final = 4 * MIB
-QUERY_TERMS: Final = 64
+QUERY_TERMS: Final = 256
 """Distinct query words looked up; the rarest are kept, since a pasted page asks for one thing."""

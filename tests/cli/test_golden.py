@@ -45,8 +45,11 @@ def normalised(text: str) -> str:
     text = re.sub(r"\b\d+s\b( ago)?", r"0s\1", text)
     text = re.sub(r"\d+\.\d KiB", "1.0 KiB", text)
     text = re.sub(r'(\b|"score": )\d\.\d{3,}\b', r"\g<1>0.000", text)
+    text = re.sub(r"(?m)^score +id", "score  id", text)
+    text = re.sub(r"(?m)^-?\d\.\d{3} +(?=\d{8})", "0.000  ", text)
+    text = re.sub(r"(?m)^ +(?=answers$)", 46 * " ", text)
     text = re.sub(r"(?m)\t-?[\d.]+(e-\d+)?$", "\t0.000", text)
-    text = re.sub(r"(?m)^   \d\.\d\d  ", "   0.00  ", text)
+    text = re.sub(r"(?m)^ +-?\d\.\d\d  ", "   0.00  ", text)
     return re.sub(r"/\S+/memory\.db", "/memory.db", text)
 
 
