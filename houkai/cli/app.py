@@ -77,6 +77,7 @@ SECTIONS: Final[dict[str, tuple[Entry, ...]]] = {
     "Look after": (
         Entry("stats", "health", "Count what the store holds."),
         Entry("doctor", "health", "Check the file, its indexes and the model."),
+        Entry("salvage", "health", "Copy what can be read of a damaged file into a new one."),
         Entry(
             "reembed",
             "reembed",

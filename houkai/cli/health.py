@@ -1,4 +1,4 @@
-"""`stats`, `doctor` and `version`: how the store is doing."""
+"""`stats`, `doctor`, `salvage` and `version`: how the store is doing."""
 
 from __future__ import annotations
 
@@ -63,6 +63,29 @@ def doctor(ctx: typer.Context, repair: Repair = False, as_json: options.AsJson =
             session.say(f"{line}  {check.hint}" if check.hint else line)
     if not well:
         raise typer.Exit(1)
+
+
+@app.command("salvage")
+def salvage(
+    source: Annotated[Path, typer.Argument(help="The damaged file; it is only read.")],
+    target: Annotated[Path, typer.Argument(help="The file to make.")],
+    as_json: options.AsJson = False,
+) -> None:
+    """Copy what can be read of a damaged file into a new one.
+
+    Tells what was copied and which memories are known to be lost. The history before is not kept.
+    """
+    from houkai.ops.salvage import salvage as copy
+
+    report = copy(source, target).to_dict()
+    if as_json:
+        print(render.json_text(report, ascii_only=not render.is_utf8(sys.stdout)))
+        return
+    told = {
+        name.replace("_", " "): ", ".join(value) if isinstance(value, list) else str(value)
+        for name, value in report.items()
+    }
+    session.say(render.pairs({name: value or "none" for name, value in told.items()}))
 
 
 @app.command("version")

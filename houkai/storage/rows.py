@@ -26,7 +26,7 @@ _STORED: Final = (
 )  # fmt: skip
 _INSERT: Final = f"""insert into memory(id, operation, {", ".join(_STORED)})
   values ({", ".join("?" * (2 + len(_STORED)))})"""
-_NAMES: Final = (("tag", "tags"), ("entity", "entities"))
+NAMES: Final = (("tag", "tags"), ("entity", "entities"))
 """The tables of a memory's names and the fields of its image they hold."""
 _WORDED: Final = frozenset((*fulltext.COLUMNS, "collection"))
 _ABSENT: Final[dict[str, Any]] = {"polarity": 0, "trust": "trusted", "pinned": 0}
@@ -130,7 +130,7 @@ def _insert(connection: apsw.Connection, id: str, image: Image, operation: int) 
     connection.execute(_INSERT, (id, operation, *row.values()))
     pk = connection.last_insert_rowid()
     fulltext.add(connection, "memory_fts", pk, row)
-    for table, field in _NAMES:
+    for table, field in NAMES:
         _enter_names(connection, table, field, pk, image)
     vectors.index(connection, pk, row["collection"], row["text_hash"])
     return pk
@@ -154,7 +154,7 @@ def _update(
     )
     if reworded:
         fulltext.add(connection, "memory_fts", pk, new)
-    for table, field in _NAMES:
+    for table, field in NAMES:
         if before.get(field) != after.get(field):
             connection.execute(f"delete from {table} where memory = ?", (pk,))
             _enter_names(connection, table, field, pk, after)

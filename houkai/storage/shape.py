@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Final
 
@@ -82,9 +82,24 @@ def mend(connection: apsw.Connection) -> None:
 @cache
 def _definitions() -> list[tuple[str, str, str]]:
     """Return (type, name, SQL) of everything in a fresh file."""
-    fresh = sqlite.connect("file::memory:")
-    for _, step in migrate.steps():
-        fresh.execute(step)
+    fresh = _fresh()
     found = _listed(fresh)
     fresh.close()
     return found
+
+
+@cache
+def columns(table: str) -> Mapping[str, int]:
+    """Return where in a table's records each column is."""
+    fresh = _fresh()
+    found = fresh.execute("select name, cid from pragma_table_info(?)", (table,)).fetchall()
+    fresh.close()
+    return {str(name): int(str(at)) for name, at in found}
+
+
+def _fresh() -> apsw.Connection:
+    """Return an empty database in RAM that has the present schema."""
+    fresh = sqlite.connect("file::memory:")
+    for _, step in migrate.steps():
+        fresh.execute(step)
+    return fresh
