@@ -19,6 +19,8 @@ from typing import Final
 SPACELESS: Final = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uac00-\ud7a3"
 _RUN: Final = re.compile(f"[{SPACELESS}]+")
 _WORD: Final = re.compile(r"[^\W_]+")
+_MARKS: Final = re.compile("[\u0300-\u0331]")
+"""Accents that stand by themselves, which FTS5 passes over inside a word."""
 _TIE: Final = re.compile(r"[_\-./:@#](?=[_\-./:@#]*[^\W_])")
 """What a text with a joined name has; looking for it first is much quicker."""
 _JOINED: Final = re.compile(r"[^\W_]+(?:[_\-./:@#]+[^\W_]+)+")
@@ -48,8 +50,10 @@ def content_hash(text: str) -> str:
 
 
 def fold(text: str) -> str:
-    """Return text as the index compares it: compatibility forms and case removed."""
-    return unicodedata.normalize("NFKC", text).casefold()
+    """Return text as the index compares it: compatibility forms, case and loose accents removed."""
+    if text.isascii():
+        return text.lower()
+    return _MARKS.sub("", unicodedata.normalize("NFKC", text).casefold())
 
 
 def words_of(text: str) -> list[str]:
@@ -116,9 +120,9 @@ def _wide_words(text: str, plain: str) -> Iterator[str]:
                 yield from bigrams(piece)
             elif len(pieces) > 1:
                 yield piece.casefold()
-    if plain != text:
-        seen = set(_WORD.findall(text.casefold()))
-        yield from (word for word in _WORD.findall(plain.casefold()) if word not in seen)
+    # SQLite folds letter by letter: it knows neither ß as ss nor a ligature as its letters.
+    seen = set(_WORD.findall(_MARKS.sub("", text.lower())))
+    yield from (word for word in words_of(plain) if word not in seen)
 
 
 def index_names(tags: Iterable[str], entities: Iterable[str], author: str | None) -> str | None:
