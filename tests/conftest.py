@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import os
+import signal
 import socket
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -26,6 +27,9 @@ settings.register_profile(
 settings.load_profile("steady")
 
 DIM = 64
+
+# A runner started in the background ignores Ctrl-C, and every process a test starts would too.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)
