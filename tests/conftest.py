@@ -41,6 +41,15 @@ def close_databases() -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True)
+def restore_signals() -> Iterator[None]:
+    """Put back what a test's command does on signals: the next test is not that program."""
+    held = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    yield
+    for number, handler in held.items():
+        signal.signal(number, handler)
+
+
+@pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Point home and every houkai setting into the test's folder."""
     for name in [name for name in os.environ if name.startswith(("HOUKAI_", "XDG_"))]:
