@@ -71,6 +71,12 @@ class Writer:
         """Do now what a quiet moment would bring."""
         self._outcome(Task(None))
 
+    def rest_soon(self) -> None:
+        """Have it done without waiting, if that is possible now."""
+        with self._work:
+            if self._refusal is None and len(self._queue) < QUEUE_LIMIT:
+                self._append(Task(None))
+
     def _outcome(self, task: Task) -> Any:
         if self._refusal is not None:  # before the lock, which a fork may have left locked
             raise self._refusal()
@@ -90,10 +96,13 @@ class Writer:
                 self._room.wait()
             if self._refusal is not None:
                 raise self._refusal()
-            self._start()
-            self._queue.append(task)
-            if len(self._queue) >= self._wanted:
-                self._work.notify()
+            self._append(task)
+
+    def _append(self, task: Task) -> None:
+        self._start()
+        self._queue.append(task)
+        if len(self._queue) >= self._wanted:
+            self._work.notify()
 
     def _start(self) -> None:
         if self._thread is not None:
