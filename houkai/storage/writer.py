@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 QUEUE_LIMIT: Final = 1_024
 BATCH_LIMIT: Final = 256
-LINGER_SHARE: Final = 0.3
+LINGER_SHARE: Final = 0.5
 """How long to wait for the rest of a crowd, as a share of what the last commit took."""
 QUIET_S: Final = 1.0
 IDLE_S: Final = 60.0
