@@ -72,8 +72,9 @@ class MemoryStore(Store):
             HybridWeights() if hybrid_weights is None else hybrid_weights, "hybrid_weights"
         )
         model = as_embedder(where.embedder.value if embedder is None else embedder)
+        database = Database(where.db.value, durability=durability)
         super().__init__(
-            Database(where.db.value, durability=durability),
+            database,
             model,
             options["collection"],
             options["actor"],
@@ -87,7 +88,7 @@ class MemoryStore(Store):
                 journal_enabled=journal_enabled,
                 clock=clock,
             ),
-            Touches(),
+            Touches(database.settle_soon),
         )
         self._owner = True
         self.db.when_quiet(self.touches.flush)

@@ -19,12 +19,13 @@ Job = Callable[[apsw.Connection], T]
 class Task:
     """One caller's job, its outcome, and the lock that the caller waits at; no job means rest."""
 
-    __slots__ = ("_error", "_result", "_turn", "job")
+    __slots__ = ("_error", "_result", "_settled", "_turn", "job")
 
     def __init__(self, job: Job[Any] | None) -> None:
         self.job = job
         self._result: Any = None
         self._error: BaseException | None = None
+        self._settled = False
         self._turn = threading.Lock()
         self._turn.acquire()
 
@@ -33,8 +34,14 @@ class Task:
         self._error = None
         self._result = self.job(connection) if self.job is not None else None
 
+    def settle(self) -> None:
+        """Let the outcome stand, whatever happens to others: what it says is on disk."""
+        self._settled = True
+
     def reject(self, error: BaseException) -> None:
-        """Keep an error as the outcome, in the words of houkai."""
+        """Keep an error as the outcome, in the words of houkai, unless it is settled."""
+        if self._settled:
+            return
         self._result, self._error = None, error
         if isinstance(error, apsw.Error):
             self._error = translate(error)
@@ -71,13 +78,17 @@ def commit(connection: apsw.Connection, batch: Sequence[Task]) -> float:
             _attempt(connection, task, alone=len(batch) == 1)
         started = time.monotonic()
         connection.execute("commit")
-        return time.monotonic() - started
+        took_s = time.monotonic() - started
     except BaseException as error:  # noqa: BLE001 - the callers get it
         if connection.in_transaction:
             connection.execute("rollback")
         if len(batch) == 1 or isinstance(error, apsw.BusyError):
             fail(batch, error)
             return 0.0
+    else:
+        for task in batch:
+            task.settle()
+        return took_s
     return sum(commit(connection, [task]) for task in batch)
 
 

@@ -152,6 +152,10 @@ class Database:
         """Do the chores of a quiet moment now."""
         self._writer.rest()
 
+    def settle_soon(self) -> None:
+        """Have the chores done without waiting for them."""
+        self._writer.rest_soon()
+
     def when_quiet(self, chore: Chore) -> None:
         """Add a chore that the writer does a second after the last write, and at the end."""
         self._log.chores.append(chore)

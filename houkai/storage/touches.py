@@ -3,23 +3,39 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable
+import time
+from collections.abc import Callable, Iterable
+from typing import Final
 
 import apsw
 
+PATIENCE_S: Final = 30.0
+"""How long accesses may wait in memory while a store is never quiet, or never written to."""
+
 
 class Touches:
-    """The accesses of one open file that are not written yet."""
+    """The accesses of one open file that are not written yet.
 
-    def __init__(self) -> None:
+    `overdue` is called when accesses go on for long and nothing else has them written.
+    """
+
+    def __init__(self, overdue: Callable[[], None]) -> None:
         self._pending: dict[str, tuple[int, float]] = {}
         self._lock = threading.Lock()
+        self._overdue = overdue
+        self._written_at = time.monotonic()
 
     def add(self, ids: Iterable[str], at: float) -> None:
         """Count one access of each memory."""
         with self._lock:
             for id in ids:
                 self._pending[id] = (self._pending.get(id, (0, 0.0))[0] + 1, at)
+            moment = time.monotonic()
+            late = bool(self._pending) and moment - self._written_at > PATIENCE_S
+            if late:
+                self._written_at = moment
+        if late:
+            self._overdue()
 
     def pending(self, id: str) -> tuple[int, float] | None:
         """Return the accesses of a memory that are not in the file yet."""
@@ -36,6 +52,7 @@ class Touches:
         """
         with self._lock:
             batch = dict(self._pending)
+            self._written_at = time.monotonic()
         if not batch:
             return
         level = connection.pragma("synchronous")

@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 QUEUE_LIMIT: Final = 1_024
 BATCH_LIMIT: Final = 256
-LINGER_SHARE: Final = 0.3
+LINGER_SHARE: Final = 0.5
 """How long to wait for the rest of a crowd, as a share of what the last commit took."""
 QUIET_S: Final = 1.0
 IDLE_S: Final = 60.0
@@ -71,6 +71,12 @@ class Writer:
         """Do now what a quiet moment would bring."""
         self._outcome(Task(None))
 
+    def rest_soon(self) -> None:
+        """Have it done without waiting, if that is possible now."""
+        with self._work:
+            if self._refusal is None and len(self._queue) < QUEUE_LIMIT:
+                self._append(Task(None))
+
     def _outcome(self, task: Task) -> Any:
         if self._refusal is not None:  # before the lock, which a fork may have left locked
             raise self._refusal()
@@ -90,10 +96,13 @@ class Writer:
                 self._room.wait()
             if self._refusal is not None:
                 raise self._refusal()
-            self._start()
-            self._queue.append(task)
-            if len(self._queue) >= self._wanted:
-                self._work.notify()
+            self._append(task)
+
+    def _append(self, task: Task) -> None:
+        self._start()
+        self._queue.append(task)
+        if len(self._queue) >= self._wanted:
+            self._work.notify()
 
     def _start(self) -> None:
         if self._thread is not None:

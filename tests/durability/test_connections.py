@@ -11,7 +11,7 @@ import pytest
 
 from houkai import MemoryStore
 from houkai.errors import Busy
-from houkai.storage import connection, pool, writer
+from houkai.storage import connection, pool, touches, writer
 from tests.durability.checks import assert_sound, opened
 
 
@@ -35,6 +35,22 @@ def test_readers_share_a_few_connections(store: MemoryStore) -> None:
         assert set(threads.map(read, range(200))) == {1}
     assert len(store.db._readers._idle) <= pool.KEEP
     assert not store.db._readers._loans
+
+
+def test_accesses_are_written_though_nobody_writes(
+    store: MemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server that recalls for days would lose all its counts in one crash."""
+    monkeypatch.setattr(touches, "PATIENCE_S", 0.0)
+    monkeypatch.setattr(writer, "QUIET_S", 1_000)
+    made = store.remember("after which the writer never finds it quiet")
+    store.recall("never finds it quiet", k=1)
+    deadline = time.monotonic() + 20
+    while store.touches and time.monotonic() < deadline:
+        time.sleep(0.01)
+    with store.read() as held:
+        assert held.execute("select count from touch where id = ?", (made.id,)).get == 1
+    assert not store.touches
 
 
 def test_a_snapshot_does_not_move(store: MemoryStore) -> None:
