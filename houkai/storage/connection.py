@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
+import itertools
 import logging
 import os
 import random
@@ -77,6 +78,21 @@ def jittered_wait(limit_s: float) -> Callable[[int], bool]:
         return True
 
     return wait
+
+
+def while_busy(act: Callable[[], object], limit_s: float = BUSY_S) -> None:
+    """Repeat what SQLite refuses at once, without asking the busy handler, while others are busy.
+
+    It does so where two connections read and both want to write, as at a change of journal mode.
+    """
+    wait = jittered_wait(limit_s)
+    for attempt in itertools.count():
+        try:
+            act()
+            return
+        except apsw.BusyError:
+            if not wait(attempt):
+                raise
 
 
 def connect(target: str, flags: int = READ_WRITE, *, busy_s: float = BUSY_S) -> apsw.Connection:

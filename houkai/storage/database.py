@@ -101,7 +101,7 @@ class Database:
 
     def _set_journal_mode(self, connection: apsw.Connection) -> None:
         if self.path is not None:
-            connection.pragma("journal_mode", self._journal_mode)
+            sqlite.while_busy(lambda: connection.pragma("journal_mode", self._journal_mode))
             sqlite.verify_pragma(connection, "journal_mode", self._journal_mode)
 
     def _connect(self) -> apsw.Connection:

@@ -15,7 +15,7 @@ from houkai.storage.connection import shut, translated
 
 KEEP: Final = 8
 DRAIN_S: Final = 5.0
-"""How long a fork waits for readers and the writer to come to rest."""
+"""How long a fork or a close waits for readers and the writer to come to rest."""
 
 Refusal = Callable[[], StorageError]
 
@@ -101,8 +101,12 @@ class Readers:
         return not (self._refusal or self._held or full or connection.in_transaction)
 
     def close(self) -> None:
-        """Close what is idle, and what is lent once it comes back."""
+        """Close what is idle, and what is lent once it comes back, which is waited for.
+
+        A thread that the end of the process stops in mid-read would leave the log behind.
+        """
         self._refusal = self._refusal or closed
+        self._drain()
         self._close_idle()
 
     def _close_idle(self) -> None:
@@ -113,16 +117,21 @@ class Readers:
 
     def hold(self) -> bool:
         """Close every connection and lend none until `resume`; False when one stays lent."""
-        deadline = time.monotonic() + DRAIN_S
         with self._changed:
             self._held = True
-            own = threading.get_ident()
+        drained = self._drain()
+        self._close_idle()
+        return drained
+
+    def _drain(self) -> bool:
+        """Wait for what other threads have on loan; False when some stays lent."""
+        deadline = time.monotonic() + DRAIN_S
+        own = threading.get_ident()
+        with self._changed:
             while self._loans and not any(loan.owner == own for loan in self._loans):
                 if not self._changed.wait(max(0.0, deadline - time.monotonic())):
                     break
-            drained = not self._loans
-        self._close_idle()
-        return drained
+            return not self._loans
 
     def resume(self) -> None:
         """Lend again."""

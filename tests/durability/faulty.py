@@ -35,6 +35,7 @@ class Disk(apsw.VFS):
         self.base = apsw.vfs_names()[0]
         self.fault: Fault | None = None
         self.room: int | None = None
+        """Bytes that are still free, None for enough."""
         self.calls: Counter[Kind] = Counter()
         self.met = 0
         self.unsynced: dict[str, list[tuple[int, bytes, bytes]]] | None = None
@@ -78,13 +79,7 @@ class File(apsw.VFSFile):
         if self.disk.meet("write", self.name):
             super().xWrite(data[: len(data) // 2], offset)
             raise apsw.IOError("a write failed")
-        room = self.disk.room
-        if room is not None and offset + len(data) > max(room, self.xFileSize()):
-            self.disk.met += 1
-            fits = max(0, room - offset)
-            if fits:
-                super().xWrite(data[:fits], offset)
-            raise apsw.FullError("no space left")
+        self._make_room(data, offset)
         self._note(data, offset)
         super().xWrite(data, offset)
 
@@ -100,7 +95,24 @@ class File(apsw.VFSFile):
         """Cut the file."""
         if self.disk.meet("truncate", self.name):
             raise apsw.IOError("a truncation failed")
+        if self.disk.room is not None:
+            self.disk.room += max(0, self.xFileSize() - size)
         super().xTruncate(size)
+
+    def _make_room(self, data: bytes, offset: int) -> None:
+        """Take from the disk's room what the file grows by; a full disk still takes a part."""
+        if self.disk.room is None:
+            return
+        there = self.xFileSize()
+        growth = max(0, offset + len(data) - there)
+        if growth > self.disk.room:
+            self.disk.met += 1
+            part = max(0, there - offset) + self.disk.room
+            self.disk.room = 0
+            if part:
+                super().xWrite(data[:part], offset)
+            raise apsw.FullError("no space left")
+        self.disk.room -= growth
 
     def _note(self, data: bytes, offset: int) -> None:
         """Keep what a write replaces, to be able to lose it."""

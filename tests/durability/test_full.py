@@ -14,7 +14,7 @@ from tests.durability.faulty import faulty
 from tests.support import contents
 
 POINTS = 50
-NEWS = [f"news {n} that needs space of its own: {'filling ' * 60}" for n in range(12)]
+NEWS = [f"news {n} that needs space of its own: {'filling ' * 60}" for n in range(40)]
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +49,7 @@ def test_a_full_disk_costs_nothing_that_was_stored(
     """A disk that fills up at any byte must not take a memory or the use of the store."""
     shutil.copy(base, path)
     with faulty() as disk, opened(path) as store:
-        disk.room = 4_000 + point * 5_003
+        disk.room = 500 + point * 4_003
         before = contents(store)
         acknowledged = fill(store)
         assert set(contents(store)) == {*before, *acknowledged}
@@ -69,11 +69,24 @@ def test_closing_on_a_full_disk_keeps_the_log(point: int, base: Path, path: Path
     shutil.copy(base, path)
     with faulty() as disk:
         store = opened(path)
-        disk.room = 4_000 + point * 5_003
+        disk.room = 500 + point * 4_003
         before = contents(store)
         acknowledged = fill(store)
         store.close()
     assert set(assert_sound(path)) == {*before, *acknowledged}
+
+
+def test_half_a_page_at_the_end_is_mended_by_the_log(base: Path, path: Path) -> None:
+    """A disk that fills up while the log is folded in must not make the file look cut off."""
+    shutil.copy(base, path)
+    with faulty() as disk:
+        store = opened(path)
+        store.remember_many(NEWS)
+        disk.room = 100
+        store.db.settle()
+        store.close()
+    assert path.stat().st_size % 4_096 == 100
+    assert len(assert_sound(path)) == 10 + len(NEWS)
 
 
 def test_a_limit_on_pages_is_a_full_disk_too(path: Path) -> None:

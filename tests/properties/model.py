@@ -91,9 +91,25 @@ class Model:
                 raise Refused(key)
             if key[0] == "memory" and before is None and self.hangs_on(key[1]) - merged.keys():
                 raise Refused(key)
-        op = "redo" if target.op == "undo" else "undo"
         back = {key: before for key, (before, _) in merged.items()}
+        self.refuse_adrift(back)
+        op = "redo" if target.op == "undo" else "undo"
         self.apply(op, now, back, targets=[operation.seq for operation in group])
+
+    def refuse_adrift(self, back: Mapping[Key, Image]) -> None:
+        """Refuse to bring back a link without its ends, or a memory with no way back."""
+        rows = {key: image for key, image in {**self.rows, **back}.items() if image is not None}
+        for key, image in back.items():
+            if image is None:
+                continue
+            if key[0] == "link" and not {("memory", key[1]), ("memory", key[3])} <= rows.keys():
+                raise Refused(key)
+            seen, above = {key[1]}, image.get("superseded_by")
+            while above is not None:
+                if above in seen or ("memory", above) not in rows:
+                    raise Refused(key)
+                seen.add(above)
+                above = rows["memory", above].get("superseded_by")
 
     def hangs_on(self, id: str) -> set[Key]:
         """Return the rows that need a memory: its links, and what it superseded."""
