@@ -19,7 +19,6 @@ from houkai.ops.history import known_by
 from houkai.ops.hydration import hydrate
 from houkai.search import (
     blend,
-    centre,
     dense,
     expansion,
     lexical,
@@ -32,6 +31,7 @@ from houkai.search import (
 from houkai.search.pool import Pool
 from houkai.search.query import Query
 from houkai.search.ranking import Ranking, Scored
+from houkai.search.sketches import Probe
 from houkai.storage.eligible import Filter
 
 if TYPE_CHECKING:
@@ -118,17 +118,27 @@ def _gather(
     """Unite what both channels find among the eligible."""
     enough = k * how.overfetch
     held = store.sketches()
-    channels = past if where.known_by is not None else dense
+    probe = None if vector is None else Probe(vector, _mean(store, connection, where, how))
     near = dense.NONE
-    if vector is not None:
-        near = channels.search(connection, vector, where, held, enough)
+    if probe is not None:
+        channel = past.search if where.known_by is not None else dense.search
+        near = channel(connection, probe, where, held, enough)
     worded: dict[int, float] = {}
     if how.mode == "hybrid":
         lexicon = past.worded if where.known_by is not None else lexical.search
-        worded = lexicon(connection, asked, where, max(enough, lexical.DEPTH))
-    windows = partial(past.windows, connection, held)
-    found = pool.gather(connection, asked, near, worded, vector, windows)
+        depth = max(enough, lexical.DEPTH)
+        worded = lexicon(connection, asked, where, depth, enough)
+    found = pool.gather(
+        connection, asked, near, worded, partial(past.scored, connection, probe, held)
+    )
     return found if how.min_cosine is None else found.keep(found.cosine >= how.min_cosine)
+
+
+def _mean(store: Store, connection: apsw.Connection, where: Filter, how: Ranking) -> Vector | None:
+    """Return the mean of the collection's vectors, for which only the blend asks."""
+    if how.mode != "hybrid" or how.resolved() != "blend":
+        return None
+    return store.centres().of(connection, where)
 
 
 def _score(
@@ -143,11 +153,7 @@ def _score(
 
     def blended() -> blend.Parts:
         held = past.terms_held if where.known_by is not None else lexical.terms_held
-        windows = past.windows(connection, store.sketches(), found.pk)
-        mean = store.centres().of(connection, where)
-        common = centre.common(connection, mean, windows, found.pk)
-        present, weight = held(connection, asked, found.pk, where)
-        return blend.blend(asked, found, blend.Evidence(present, weight, common))
+        return blend.blend(asked, found, blend.Evidence(*held(connection, asked, found.pk, where)))
 
     scored = ranking.score(found, how, weights, where.now, blended)
     if how.mode != "hybrid" or weights.graph <= 0:
@@ -259,10 +265,11 @@ def _selected(
 
 def _first_windows(store: Store, connection: apsw.Connection, pks: list[int]) -> Vector:
     """Return a vector for each memory, zero for one that has none."""
-    windows = past.windows(connection, store.sketches(), np.array(pks, np.int64))
+    held = store.sketches()
+    windows = past.windows(connection, held, np.array(pks, np.int64))
     if not len(windows.pk):
         return np.zeros((len(pks), 1), np.float32)
-    read = dense.read_vectors(connection, windows.embedding)
+    read = held.vectors(connection, windows.embedding)
     by_pk = dict(zip(windows.pk.tolist()[::-1], read[::-1], strict=True))
     none = np.zeros(read.shape[1], np.float32)
     return np.array([by_pk.get(pk, none) for pk in pks], np.float32)

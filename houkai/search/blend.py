@@ -59,8 +59,6 @@ class Evidence:
 
     present: NDArray[np.bool_]
     weight: Floats
-    common: Floats
-    """Likeness of each candidate to the mean of its collection."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +89,7 @@ def blend(query: Query, pool: Pool, evidence: Evidence, c: Constants = MEASURED)
     near = neighbours(pool.source, pool.position)
     dense = c.dense * (1 - (1 - c.foreign) * query.foreign) if evidence.weight.any() else 1.0
     # A memory close to everything is close to every question.
-    cosine = np.nan_to_num(pool.cosine, nan=0.0) - c.centre * evidence.common
+    cosine = np.nan_to_num(pool.cosine, nan=0.0) - c.centre * pool.common
     lexical = lexical_share(pool, evidence, near, query.foreign, c)
     own = dense * cosine + (1 - dense) * lexical
     return Parts(

@@ -58,9 +58,15 @@ def idf(total: int, holding: int) -> float:
 
 def average_length(connection: apsw.Connection) -> float:
     """Return the tokens a row of the live index holds on average, all columns together."""
+    rows, tokens = rows_and_tokens(connection)
+    return max(1.0, tokens / rows) if rows else 1.0
+
+
+def rows_and_tokens(connection: apsw.Connection) -> tuple[int, int]:
+    """Return how many rows and tokens the live index holds, as it counts them itself."""
     block = connection.execute("select block from memory_fts_data where id = ?", (_AVERAGES,)).get
     rows, *tokens = _varints(block or b"") or [0]
-    return max(1.0, sum(tokens) / rows) if rows else 1.0
+    return rows, sum(tokens)
 
 
 def _varints(block: bytes) -> list[int]:

@@ -17,7 +17,7 @@ from houkai.search import bm25, dense, lexical
 from houkai.search.blend import idf
 from houkai.search.dense import Near
 from houkai.search.query import Query, one_term
-from houkai.search.sketches import Ints, Sketches, Vector, Windows, as_windows
+from houkai.search.sketches import Ints, Probe, Sketches, Windows, as_windows, to_score
 from houkai.storage import vectors
 from houkai.storage.eligible import Filter, condition
 
@@ -26,13 +26,13 @@ _TEXTS: Final = "{t}.text, {t}.words, {t}.names, {t}.dates"
 
 def search(
     connection: apsw.Connection,
-    vector: Vector,
+    probe: Probe,
     where: Filter,
     sketches: Sketches,
     at_least: int = 0,
 ) -> Near:
     """Return what was known then and is nearest, with exact cosines, best first."""
-    live = dense.search(connection, vector, where, sketches, at_least)
+    live = dense.search(connection, probe, where, sketches, at_least)
     sql, values = condition(where, past=True)
     rows: list[tuple[Any, ...]] = connection.execute(
         f"""select -m.pk, e.pk, e.sketch from past m
@@ -40,15 +40,23 @@ def search(
             where e.model = (select value from meta where key = 'model') and {sql}""",
         values,
     ).fetchall()
-    limit = dense.candidates(len(rows), at_least)
-    if len(rows) > limit and len(vector) >= dense.SHORT:
+    depth = max(dense.DEPTH, at_least)
+    limit = to_score(len(rows), depth)
+    if len(rows) > limit and len(probe.vector) >= dense.SHORT:
         bits = np.frombuffer(b"".join([row[2] for row in rows]), np.uint8).reshape(len(rows), -1)
-        differ = bits ^ np.frombuffer(vectors.sketch(vector), np.uint8)
+        differ = bits ^ np.frombuffer(vectors.sketch(probe.vector), np.uint8)
         distance = np.bitwise_count(differ).sum(axis=1, dtype=np.int32)
         rows = [rows[i] for i in np.argpartition(distance, limit)[:limit].tolist()]
-    replaced = dense.score(connection, as_windows([row[:2] for row in rows]), vector)
+    replaced = dense.score(connection, as_windows([row[:2] for row in rows]), probe, sketches)
     both = Near(*(np.concatenate(pair) for pair in zip(live, replaced, strict=True)))
-    return dense.best(both, dense.candidates(len(both.pk), at_least))
+    return dense.best(both, depth)
+
+
+def scored(connection: apsw.Connection, probe: Probe | None, sketches: Sketches, pks: Ints) -> Near:
+    """Return the exact cosines of live memories and past versions, given by number."""
+    if probe is None or not len(pks):
+        return dense.NONE
+    return dense.score(connection, windows(connection, sketches, pks), probe, sketches)
 
 
 def windows(connection: apsw.Connection, sketches: Sketches, pks: Ints) -> Windows:
@@ -68,12 +76,12 @@ def windows(connection: apsw.Connection, sketches: Sketches, pks: Ints) -> Windo
 
 
 def worded(
-    connection: apsw.Connection, query: Query, where: Filter, limit: int
+    connection: apsw.Connection, query: Query, where: Filter, limit: int, at_least: int = 0
 ) -> dict[int, float]:
     """Return the BM25 score of what was known then by number."""
     if not query.terms:
         return {}
-    found = list(lexical.search(connection, query, where, limit))
+    found = list(lexical.search(connection, query, where, limit, at_least))
     replaced = _replaced(connection, query, where, limit)
     tokenize = bm25.tokenizer(connection)
     phrases = [bm25.phrase(term.phrase, tokenize) for term in query.terms]

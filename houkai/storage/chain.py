@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import apsw
 
-from houkai.storage import fulltext
+from houkai.storage import fulltext, vectors
 from houkai.storage.journal import GENESIS, chain, image_digest
 
 
@@ -102,7 +102,9 @@ def prune(connection: apsw.Connection, cut: int) -> dict[str, Any]:
            and text_hash not in (select text_hash from past)
            and text_hash not in (select text_hash from trash)"""
     )
-    vectors = connection.changes()
+    dropped = connection.changes()
+    if dropped:
+        vectors.tell_others(connection)
     connection.executemany(
         "insert or replace into meta(key, value) values (?, ?)",
         [("pruned_seq", cut), ("pruned_at", at), ("pruned_hash", hash)],
@@ -111,7 +113,7 @@ def prune(connection: apsw.Connection, cut: int) -> dict[str, Any]:
         "before": cut,
         "images": images,
         "operations": operations,
-        "vectors": vectors,
+        "vectors": dropped,
         "base": base_digest(connection, cut),
         "hash": hash.hex(),
     }

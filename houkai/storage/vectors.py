@@ -116,7 +116,7 @@ def renew_index(connection: apsw.Connection) -> None:
         """insert or replace into meta(key, value)
            values ('indexed', (select coalesce(max(pk), 0) + 1 from memory))"""
     )
-    _tell_others(connection)
+    tell_others(connection)
 
 
 def fill_index(connection: apsw.Connection, limit: int) -> bool:
@@ -158,8 +158,8 @@ def is_filled(connection: apsw.Connection) -> bool:
     )
 
 
-def _tell_others(connection: apsw.Connection) -> None:
-    """Have every process read its copy of the sketches anew."""
+def tell_others(connection: apsw.Connection) -> None:
+    """Have every process read its copies anew: a vector's number may stand for another now."""
     connection.execute("update meta set value = value + 1 where key = 'vector_epoch'")
 
 
@@ -185,7 +185,7 @@ def _index_waiting(connection: apsw.Connection, hash: bytes, model: int) -> None
     for pk, collection in waiting:
         index(connection, pk, collection, hash)
     if waiting:
-        _tell_others(connection)
+        tell_others(connection)
 
 
 def has(connection: apsw.Connection, hash: bytes, model: int) -> bool:
