@@ -68,7 +68,8 @@ class MemoryStore(Store):
         _check_callables(
             contradiction_fn=contradiction_fn, reranker=reranker, importance_fn=importance_fn
         )
-        weights = check_weights(hybrid_weights or HybridWeights(), "hybrid_weights")
+        weights = HybridWeights() if hybrid_weights is None else hybrid_weights
+        check_weights(weights, "hybrid_weights")
         model = as_embedder(where.embedder.value if embedder is None else embedder)
         database = Database(where.db.value, durability=durability)
         super().__init__(

@@ -7,7 +7,7 @@ While meta.indexed is there, memories below that number may still be missing fro
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
@@ -54,11 +54,17 @@ def encode(hashes: Iterable[bytes], arrays: Sequence[NDArray[np.float32]]) -> li
     rows = np.concatenate(arrays)
     halves = rows.astype("<f2")
     signs = np.packbits(halves > 0, axis=1, bitorder="little")
-    windows = zip(map(bytes, halves), map(bytes, signs), strict=True)
+    windows = zip(_rows(halves), _rows(signs), strict=True)
     return [
         Encoded(hash, list(islice(windows, len(array))))
         for hash, array in zip(hashes, arrays, strict=True)
     ]
+
+
+def _rows(array: NDArray[Any]) -> Iterator[bytes]:
+    """Yield the bytes of each row; numpy takes ten times as long to make an object of each."""
+    data, width = array.tobytes(), array.itemsize * array.shape[1]
+    return (data[at : at + width] for at in range(0, len(data), width))
 
 
 def sketch(vector: NDArray[np.float32]) -> bytes:
