@@ -186,6 +186,7 @@ class AsyncMemoryStore:
     undo = offload(ops.undoing.undo)
     undo_last = offload(ops.undoing.undo_last)
     undo_since = offload(ops.undoing.undo_since)
+    preview_undo = offload(ops.undoing.preview_undo)
     redo = offload(ops.undoing.redo)
 
     reembed = offload(ops.reembed.reembed)

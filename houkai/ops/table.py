@@ -89,6 +89,7 @@ OPERATIONS: Final = (
     Operation(trash.trash_purge, "POST /trash/purge", "destroy", True),
     Operation(evaluate.eval_recall, "POST /eval_recall"),
     Operation(undoing.undo_since, "POST /undo_since", "write", True),
+    Operation(undoing.preview_undo, "POST /undo/preview"),
     Operation(undoing.redo, "POST /redo", "write"),
     Operation(history.journal, "GET /journal", alias="journal_tail"),
     Operation(history.operation, "GET /operations/{ref}"),

@@ -199,3 +199,25 @@ def recorded(act: Act, clock: Clock, work: Callable[[Tx], T]) -> Callable[[apsw.
         return result
 
     return job
+
+
+def recorded_series(
+    act: Act, clock: Clock, work: Callable[[Tx, Sequence[T]], T | None]
+) -> Callable[[apsw.Connection], list[T]]:
+    """Return a job for the writer: `work` in one journaled operation after another, until None.
+
+    Each call is told what those before it returned. All of them are recorded, or none.
+    """
+
+    def job(connection: apsw.Connection) -> list[T]:
+        migrate.refuse_newer(connection)
+        done: list[T] = []
+        while True:
+            tx = Tx(connection, act, clock)
+            result = work(tx, done)
+            if result is None:
+                return done
+            tx.finish()
+            done.append(result)
+
+    return job

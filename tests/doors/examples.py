@@ -105,6 +105,8 @@ EXAMPLES = (
         "get_at",
         {"memory_id": FIRST, "timestamp": START},
     ),
+    Example("preview_undo"),
+    Example("preview_undo", {"operation": 1}),
     Example("undo", {}, "undo_last"),
     Example("redo"),
     Example("undo", {"operation": 1}),

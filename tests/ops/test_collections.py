@@ -60,6 +60,7 @@ WRITES: dict[str, Callable[[MemoryStore, str, str], Any]] = {
     "undo_last": lambda s, a, b: s.undo_last(),
     "undo_last_of_memory": lambda s, a, b: s.undo_last(memory_id=a),
     "undo_since": lambda s, a, b: s.undo_since(0),
+    "preview_undo": lambda s, a, b: s.preview_undo(since=0).operations,
     "redo": lambda s, a, b: s.redo(),
 }
 

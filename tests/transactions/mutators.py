@@ -81,6 +81,9 @@ MUTATORS: dict[str, Mutator] = {
         lambda s, i: s.edit(i["a"], text="to be undone"),
     ),
     "undo_last": Mutator(lambda s, _: s.undo_last(), "undo", lambda s, i: s.forget(i["b"])),
+    "undo_since": Mutator(
+        lambda s, _: s.undo_since(s.journal(1)[0].ts), "undo", lambda s, i: s.forget(i["b"])
+    ),
     "redo": Mutator(lambda s, _: s.redo(), "redo", lambda s, i: (s.forget(i["b"]), s.undo_last())),
 }
 

@@ -32,6 +32,7 @@ SHAPES: Final[Mapping[str, Callable[[Any, Given], Any]]] = {
     "neighbors": links.neighbors,
     "nuke": memories.nuke,
     "operation": journal.history,
+    "preview_undo": journal.preview_undo,
     "prune_journal": journal.prune_journal,
     "recall": recalls.recall,
     "recall_pack": recalls.recall_pack,
