@@ -140,6 +140,7 @@ class AsyncMemoryStore:
     remember_many = offload(ops.memories.remember_many)
     edit = offload(ops.memories.edit)
     forget = offload(ops.removal.forget)
+    forget_many = offload(ops.removal.forget_many)
     nuke = offload(ops.removal.nuke)
 
     get = offload(ops.listing.get)

@@ -129,6 +129,7 @@ class MemoryStore(Store):
     remember_many = ops.memories.remember_many
     edit = ops.memories.edit
     forget = ops.removal.forget
+    forget_many = ops.removal.forget_many
     nuke = ops.removal.nuke
 
     get = ops.listing.get

@@ -98,5 +98,6 @@ OPERATIONS: Final = (
     Operation(difference.diff, "GET /diff"),
     Operation(retention.verify_journal, "GET /journal/verify"),
     Operation(retention.prune_journal, "POST /journal/prune", "destroy", True),
+    Operation(removal.forget_many, "POST /forget", "destroy", True),
     Operation(removal.nuke, "POST /nuke", "destroy", True),
 )

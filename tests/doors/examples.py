@@ -117,6 +117,7 @@ EXAMPLES = (
     Example("unlink", {"src_id": FIRST, "dst_id": SECOND}),
     Example("forget", {"memory_id": SECOND}),
     Example("forget", {"memory_id": SECOND}),
+    Example("forget_many", {"memory_ids": [SECOND, "no such id"]}),
     Example("diff", {"t1": 0, "t2": "now"}),
     Example("undo_since", {"since": START, "actor": "nobody"}),
     Example("verify_journal"),

@@ -47,6 +47,7 @@ def test_reading_sees_only_its_own(pair: tuple[MemoryStore, MemoryStore]) -> Non
 WRITES: dict[str, Callable[[MemoryStore, str, str], Any]] = {
     "edit": lambda s, a, b: s.edit(a, text="changed"),
     "forget": lambda s, a, b: s.forget(a),
+    "forget_many": lambda s, a, b: s.forget_many([a, b]),
     "nuke": lambda s, a, b: s.nuke(),
     "link": lambda s, a, b: s.link(a, b),
     "unlink": lambda s, a, b: s.unlink(a, b),

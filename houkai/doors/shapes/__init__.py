@@ -20,6 +20,7 @@ SHAPES: Final[Mapping[str, Callable[[Any, Given], Any]]] = {
     "find_conflicts": conflicts.find_conflicts,
     "find_path": links.find_path,
     "forget": memories.forget,
+    "forget_many": memories.forget_many,
     "get": memories.get,
     "get_at": journal.get_at,
     "history": journal.history,
