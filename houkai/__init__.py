@@ -43,6 +43,7 @@ if typing.TYPE_CHECKING:
         TagCount,
         TagRename,
         TrashEntry,
+        UndoPreview,
         Version,
     )
     from houkai.ops.drafts import RememberItem
@@ -114,6 +115,7 @@ __all__ = [
     "TagCount",
     "TagRename",
     "TrashEntry",
+    "UndoPreview",
     "Version",
 ]
 

@@ -240,6 +240,7 @@ class JournalEntry:
     changes: int = 1
     undoes: int | None = None
     undone_by: int | None = None
+    session: str | None = None
 
     @property
     def summary(self) -> str:
@@ -278,3 +279,16 @@ class Difference:
         if self.before is None:
             return "added"
         return "removed" if self.after is None else "changed"
+
+
+@dataclass(frozen=True)
+class UndoPreview:
+    """What an undo would take back, newest first, and what that would make of each row.
+
+    Where it would be refused, `refusal` says why and `rows` names what stands in the way.
+    """
+
+    operations: list[JournalEntry] = field(default_factory=list)
+    changes: list[Difference] = field(default_factory=list)
+    refusal: str | None = None
+    rows: list[str] = field(default_factory=list)

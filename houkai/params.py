@@ -235,8 +235,18 @@ AsOf = Annotated[
 ]
 DoneSince = Annotated[
     Moment,
-    Doc('Everything done at or after this: epoch, ISO, or "7d" ago.'),
+    Doc('Only what was done at or after this: epoch, ISO, or "7d" ago.'),
     AsMoment(zero="moment"),
+]
+DoneUntil = Annotated[
+    Moment | None,
+    Doc('Only what was done at or before this: epoch, ISO, or "7d" ago.'),
+    AsMoment(),
+]
+PruneBefore = Annotated[
+    Moment | None,
+    Doc('Drop what was replaced at or before this: epoch, ISO, or "90d" ago.'),
+    AsMoment(),
 ]
 AskedAt = Annotated[
     Moment | None,
@@ -249,6 +259,9 @@ RecallAsOf = Annotated[
     AsMoment(),
 ]
 Actor = Annotated[str | None, Doc("Only what this actor did: lib, cli, mcp or a name."), _label]
+Session = Annotated[
+    str | None, Doc("Only what was done in this session of an agent, by the session's id."), _label
+]
 KeepLast = Annotated[
     int | None,
     Doc("How many of the newest operations to keep whole."),

@@ -7,7 +7,7 @@ is derived from. Mendings run on the write connection, where triggers are off.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
 import apsw
@@ -17,20 +17,38 @@ from houkai.storage.fulltext import Index
 from houkai.storage.history import decode
 from houkai.storage.journal import FOREVER
 from houkai.storage.rows import Image, columns, derived_columns, load_memory
+from houkai.text import text_hash
 
 _DERIVED: Final = ("text_hash", "content_hash", "words", "names", "dates")
 _ONLY_LIVE: Final = ("pinned", "superseded_at", "content_hash")
 """Columns of `memory` that `past` does not have."""
+ALIKE: Final = 0.002
+"""How far a stored digit may be from the model's: float16 and other processors' arithmetic."""
 _WINDOWS: Final = """select m.pk * 8192 + e.window, m.collection, e.sketch from memory m
   join embedding e on e.text_hash = m.text_hash
   where e.model = (select value from meta where key = 'model')"""
 _VERSIONS: Final = f"""select c.key, c.operation, c.until, c.after from change c
   where c.kind = 'memory' and c.until < {FOREVER} and c.after is not null"""
+_PLAIN: Final = (
+    "text", "type", "importance", "polarity", "source", "position", "author", "trust",
+    "created_at", "expires_at", "valid_from", "valid_until", "superseded_by",
+)  # fmt: skip
+"""Columns of `past` that hold a field of the image as it is."""
+_SAME_VERSION: Final = " and ".join(
+    [
+        *(f"p.{name} is coalesce(c.after ->> '$.{name}', {default})" for name, default in (
+            (name, {"polarity": "0", "trust": "'trusted'"}.get(name, "null")) for name in _PLAIN)),
+        "(select name from collection where pk = p.collection) = c.after ->> '$.collection'",
+        """(select json_group_array(value order by value) from json_each(p.tags))
+           = (select json_group_array(value order by value) from json_each(c.after, '$.tags'))""",
+    ]
+)  # fmt: skip
 
 
 def wrong_columns(connection: apsw.Connection) -> list[str]:
     """Name the memories whose hashes or index words are not those of their text and names."""
-    return [f"memory {id}" for id, _ in _miscomputed(connection)]
+    wrong = [f"memory {id}" for id, _ in _miscomputed(connection)]
+    return wrong + [f"{id} in the trash" for id, _ in _mishashed(connection)]
 
 
 def mend_columns(connection: apsw.Connection) -> None:
@@ -40,8 +58,20 @@ def mend_columns(connection: apsw.Connection) -> None:
            where id = ?""",
         [(*(right[name] for name in _DERIVED), id) for id, right in _miscomputed(connection)],
     )
+    connection.executemany(
+        "update trash set text_hash = ? where id = ?",
+        [(right, id) for id, right in _mishashed(connection)],
+    )
     mend_index(connection, "memory_fts")
     mend_sketches(connection)
+
+
+def _mishashed(connection: apsw.Connection) -> list[tuple[str, bytes]]:
+    """Return (id, right hash) of what lies in the trash under another hash than its text's."""
+    rows: list[tuple[Any, ...]] = connection.execute(
+        "select id, text_hash, body ->> '$.memory.text' from trash"
+    ).fetchall()
+    return [(id, text_hash(text)) for id, stored, text in rows if text_hash(text) != stored]
 
 
 def _miscomputed(connection: apsw.Connection) -> list[tuple[str, dict[str, Any]]]:
@@ -72,12 +102,39 @@ def mend_versions(connection: apsw.Connection) -> None:
     mend_index(connection, "past_fts")
 
 
+def wrong_version_words(connection: apsw.Connection) -> list[str]:
+    """Name the replaced versions whose hashes or index words are not those of their texts."""
+    return [f"version {pk}" for pk, _ in _misworded(connection)]
+
+
+def mend_version_words(connection: apsw.Connection) -> None:
+    """Compute hashes and index words of replaced versions anew."""
+    connection.executemany(
+        "update past set text_hash = ?, words = ?, names = ?, dates = ? where pk = ?",
+        [(*right, pk) for pk, right in _misworded(connection)],
+    )
+    mend_index(connection, "past_fts")
+
+
+def _misworded(connection: apsw.Connection) -> list[tuple[int, tuple[Any, ...]]]:
+    wrong = []
+    for pk, after, *stored in connection.execute(
+        """select p.pk, c.after, p.text_hash, p.words, p.names, p.dates from past p
+           join change c on c.kind = 'memory' and c.key = p.id and c.operation = p.operation
+           where c.after is not null"""
+    ):
+        right = derived_columns(decode(after) or {})
+        values = tuple(right[name] for name in ("text_hash", "words", "names", "dates"))
+        if values != tuple(stored):
+            wrong.append((pk, values))
+    return wrong
+
+
 def _lost(connection: apsw.Connection) -> Iterator[tuple[str, int, int, Image]]:
-    """Yield the versions of the journal that `past` lacks or holds with another text."""
+    """Yield the versions of the journal that `past` lacks or holds otherwise."""
     rows: list[tuple[Any, ...]] = connection.execute(
         f"""{_VERSIONS} and not exists (select 1 from past p where p.id = c.key
-              and p.operation = c.operation and p.until = c.until
-              and p.text = c.after ->> '$.text' and p.type = c.after ->> '$.type')"""
+              and p.operation = c.operation and p.until = c.until and {_SAME_VERSION})"""
     ).fetchall()
     for key, seq, until, after in rows:
         yield key, seq, until, decode(after) or {}
@@ -202,3 +259,41 @@ def _unfit(connection: apsw.Connection) -> list[int]:
         if len(values) != dim or not abs(float(np.dot(values, values)) - 1) < 0.02:
             wrong.append(pk)
     return wrong
+
+
+def unlike_model(
+    connection: apsw.Connection, model: int, passages: Callable[[list[str]], list[Any]]
+) -> list[bytes]:
+    """Return the hashes of the texts whose vectors are not those that a model makes of them."""
+    rows: list[tuple[Any, ...]] = connection.execute(
+        "select text_hash, text from memory union select text_hash, text from past"
+    ).fetchall()
+    rows.sort(key=lambda row: len(row[1]))
+    wrong: list[bytes] = []
+    for start in range(0, len(rows), 64):
+        some = rows[start : start + 64]
+        for (hash, _), right in zip(some, passages([text for _, text in some]), strict=True):
+            if not _alike(connection, hash, model, right):
+                wrong.append(hash)
+    return wrong
+
+
+def _alike(connection: apsw.Connection, hash: bytes, model: int, right: Any) -> bool:
+    """Say whether stored vectors, if there are any, are these."""
+    import numpy as np
+
+    rows: list[tuple[Any, ...]] = connection.execute(
+        "select vector from embedding where text_hash = ? and model = ? order by window",
+        (hash, model),
+    ).fetchall()
+    stored = np.frombuffer(b"".join(blob for (blob,) in rows), "<f2").astype(np.float32)
+    same = stored.size == right.size and np.allclose(stored, right.ravel(), atol=ALIKE)
+    return same or not rows
+
+
+def drop_vectors(connection: apsw.Connection, hashes: Iterable[bytes]) -> None:
+    """Drop the vectors of some texts, so that they are embedded anew when they are next needed."""
+    connection.executemany(
+        "delete from embedding where text_hash = ?", [(hash,) for hash in hashes]
+    )
+    mend_sketches(connection)

@@ -134,6 +134,8 @@ def test_forget_takes_all_or_none(cli: Runner, filled: list[str], path: Path) ->
     assert done.code == 0
     assert [line.split()[1] for line in done.lines] == [filled[0][:8], filled[1][:8]]
     assert len(stored(path)) == 2
+    assert cli("undo").code == 0
+    assert len(stored(path)) == 4
 
 
 def test_list_pages_by_short_id(cli: Runner, filled: list[str]) -> None:

@@ -49,6 +49,14 @@ def test_a_healthy_file_is_left_as_it_was(doctor: Callable[..., Any], path: Path
     assert [file.name for file in path.parent.iterdir() if file.is_file()] == [path.name]
 
 
+def test_deep_asks_the_model_again(doctor: Callable[..., Any], cli: Runner, path: Path) -> None:
+    """What only the model can tell must be asked of it where the user wants to be sure."""
+    assert doctor("--deep") == {}
+    assert "every vector is what the model makes of its text" in cli("doctor", "--deep").out
+    tamper(path, "update embedding set vector = zeroblob(20) || substr(vector, 21)")
+    assert "meaning" in doctor("--deep")
+
+
 def test_no_file_is_no_fault_and_none_is_made(cli: Runner, path: Path) -> None:
     """The first command of a newcomer must say that all is ready, and create nothing."""
     done = cli("doctor")

@@ -23,7 +23,12 @@ from tests.doors.examples import EXAMPLES, Example, resolved
 from tests.support import Clock
 
 ROWS = {operation.name: operation for operation in OPERATIONS}
-PART = {"state_at": "memories", "find_path": "path", "undo_since": "operations"}
+PART = {
+    "state_at": "memories",
+    "find_path": "path",
+    "undo_since": "operations",
+    "forget_many": "ids",
+}
 """Where a tool's answer holds what the library returns."""
 NOTHING: dict[str, dict[str, Any]] = {
     "get": {"found": False, "id": "no such id"},

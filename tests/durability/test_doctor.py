@@ -10,6 +10,7 @@ import pytest
 
 from houkai import MemoryStore
 from houkai.ops import doctor
+from houkai.ops.looks import LOOKS
 from houkai.storage import connection as sqlite
 from tests.durability.checks import assert_sound, opened
 from tests.support import contents, sha256
@@ -254,7 +255,7 @@ def test_the_looks_cover_the_schema(healthy: Path) -> None:
         return apsw.SQLITE_OK
 
     held.authorizer = note
-    for look in doctor.LOOKS:
+    for look in LOOKS:
         look.check(held)
     held.authorizer = None
     tables = {
@@ -268,3 +269,21 @@ def test_the_looks_cover_the_schema(healthy: Path) -> None:
     held.close()
     unread = {"memory_fts", "past_fts", "memory_vocab", "touch"}
     assert tables - read <= unread
+
+
+def test_deep_finds_a_vector_that_is_not_its_texts(path: Path) -> None:
+    """A changed digit leaves a vector that looks like one, and its memory is found no more."""
+    with MemoryStore(path) as store:
+        store.remember("Anna cannot eat peanuts")
+    damage(
+        path,
+        """update embedding set vector = cast(substr(vector, 1, 20) || x'002e' ||
+             substr(vector, 23) as blob), sketch = sketch""",
+    )
+    assert {check.name for check in doctor.examine(path) if not check.ok} <= {"signs"}
+    assert "meaning" in {one.name for one in doctor.examine(path, deep=True) if not one.ok}
+    left = {one.name for one in doctor.repair(path, deep=True) if not one.ok}
+    assert left == {"vectors"}
+    with MemoryStore(path) as store:
+        store.reembed()
+    assert all(check.ok for check in doctor.examine(path, deep=True))
