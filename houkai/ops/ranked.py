@@ -70,13 +70,13 @@ def rank(
     if k <= 0:
         return []
     needed = how.mode == "semantic"
-    vector = meaning.of_query(store, asked.text, needed=needed)
+    meant = meaning.of_query(store, asked.text, needed=needed)
     with store.read() as connection:
         if as_of is not None:
             last = known_by(connection, as_of, where.now)
             where = replace(where, now=as_of, known_by=last)
-        vector = meaning.confirmed(store, connection, vector, needed=needed)
-        found = _gather(store, connection, asked, vector, where, how, k)
+        meant = meaning.confirmed(store, connection, meant, needed=needed)
+        found = _gather(store, connection, asked, meant and meant.vector, where, how, k)
         scored = _score(store, connection, found, asked, how, where)
         entries = _best(found, scored, _depth(k, how, reranker))
         if reranker is None or not entries:
