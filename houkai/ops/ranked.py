@@ -11,6 +11,7 @@ import apsw
 import numpy as np
 from numpy.typing import NDArray
 
+from houkai.embed.port import Question
 from houkai.errors import InputError, shown
 from houkai.handle import Reranker, Store
 from houkai.model import ExpandSpec, Memory
@@ -22,6 +23,7 @@ from houkai.search import (
     centre,
     dense,
     expansion,
+    late,
     lexical,
     past,
     pool,
@@ -77,7 +79,7 @@ def rank(
             where = replace(where, now=as_of, known_by=last)
         meant = meaning.confirmed(store, connection, meant, needed=needed)
         found = _gather(store, connection, asked, meant and meant.vector, where, how, k)
-        scored = _score(store, connection, found, asked, how, where)
+        scored = _score(store, connection, found, asked, meant, how, where)
         entries = _best(found, scored, _depth(k, how, reranker))
         if reranker is None or not entries:
             return _finished(store, connection, entries, k, how, where)
@@ -136,6 +138,7 @@ def _score(
     connection: apsw.Connection,
     found: Pool,
     asked: Query,
+    meant: Question | None,
     how: Ranking,
     where: Filter,
 ) -> Scored:
@@ -147,7 +150,9 @@ def _score(
         mean = store.centres().of(connection, where)
         common = centre.common(connection, mean, windows, found.pk)
         present, weight = held(connection, asked, found.pk, where)
-        return blend.blend(asked, found, blend.Evidence(present, weight, common))
+        parts = blend.blend(asked, found, blend.Evidence(present, weight, common))
+        tokens = late.weighed(asked, meant, weight, store.sketches().size(connection))
+        return late.added(connection, found, windows, parts, tokens)
 
     scored = ranking.score(found, how, weights, where.now, blended)
     if how.mode != "hybrid" or weights.graph <= 0:
