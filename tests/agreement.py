@@ -136,6 +136,16 @@ def _of_vectors(connection: apsw.Connection) -> Iterator[str]:
     indexed = rows(connection, "select rowid, collection, sketch from memory_vec order by 1")
     if wanted != indexed:
         yield f"{len(indexed)} sketches are indexed where {len(wanted)} vectors are live"
+    loose = """select t.embedding from token t join embedding e on e.pk = t.embedding
+      where e.window <> 0 or t.count < 0 or length(t.vectors) <> t.count * coalesce(
+        (select length(vectors) / count from token where count > 0), 0)"""
+    for (pk,) in rows(connection, loose):
+        yield f"the tokens of vector {pk} are no vectors of a first window"
+    halves = """select e.pk from embedding e where e.window = 0
+      and e.model in (select model from embedding where pk in (select embedding from token))
+      and not exists (select 1 from token where embedding = e.pk)"""
+    for (pk,) in rows(connection, halves):
+        yield f"vector {pk} has no tokens, though its model gives them"
     bare = """select id from memory m where not exists (select 1 from embedding e
       where e.text_hash = m.text_hash)"""
     for (id,) in rows(connection, bare) if model else []:

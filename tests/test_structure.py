@@ -39,6 +39,7 @@ LAYERS: dict[str, int] = {
             "packing",
             "evaluation",
             "graph",
+            "stopwords",
             "conflict_rules",
         ],
         0,

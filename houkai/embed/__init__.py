@@ -6,10 +6,10 @@ from functools import cache
 
 from houkai.embed.adapt import adapt
 from houkai.embed.minilm import MiniLM
-from houkai.embed.port import Embedder
+from houkai.embed.port import Embedder, TokenEmbedder
 from houkai.embed.spec import build_embedder
 
-__all__ = ["Embedder", "MiniLM", "adapt", "build_embedder", "default"]
+__all__ = ["Embedder", "MiniLM", "TokenEmbedder", "adapt", "build_embedder", "default"]
 
 
 @cache

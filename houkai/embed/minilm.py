@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from houkai.embed.lockfile import LockedModel, locked, verify
+from houkai.embed.pieces import FIRST_PIECES, Span, project, telling
+from houkai.embed.port import Passage, Question
 from houkai.embed.runtime import Runtime, renew_after_fork
 from houkai.embed.windows import batches, windows
 from houkai.errors import InputError
+from houkai.stopwords import STOP_WORDS
 
 if TYPE_CHECKING:
     import numpy as np
@@ -20,22 +22,6 @@ if TYPE_CHECKING:
 
 MODEL: Final = "all-MiniLM-L6-v2"
 FIRST, LAST = 101, 102  # [CLS] and [SEP], which enclose every window
-TOKENS: Final = 64
-
-
-@dataclass(frozen=True)
-class Tokens:
-    """A text's windows, and the token vectors that its first window gives on the way.
-
-    `ids`, `offsets` and `vectors` go together, one for each of the first 64 word pieces:
-    `text[start:end]` is what a piece was made from, and a piece that begins where the last one
-    ended may continue its word. Token vectors are not normalised.
-    """
-
-    windows: NDArray[np.float32]
-    ids: list[int]
-    offsets: list[tuple[int, int]]
-    vectors: NDArray[np.float32]
 
 
 class MiniLM:
@@ -77,32 +63,45 @@ class MiniLM:
 
     def query(self, text: str) -> NDArray[np.float32]:
         """Return the unit vector (384,) of a question: the normalised mean of its windows."""
-        import numpy as np
+        return _middle(self._embed([self._encode(text, "text").ids])[0])
 
-        rows = self._embed([self._encode(text, "text").ids])[0]
-        unit: NDArray[np.float32] = rows[0]
-        if len(rows) > 1:
-            mean = rows.mean(axis=0)
-            unit = (mean / np.linalg.norm(mean)).astype(np.float32)
-        return unit
-
-    def tokens(self, texts: Sequence[str]) -> list[Tokens]:
-        """Return what `passages` returns together with each text's first token vectors."""
+    def tokens(self, texts: Sequence[str]) -> list[Passage]:
+        """Return what `passages` returns together with each text's token vectors, (pieces, 64)."""
         codes = [self._encode(text, f"texts[{n}]") for n, text in enumerate(texts)]
+        return [passage for passage, _ in self._both(texts, codes)]
+
+    def query_tokens(self, text: str) -> Question:
+        """Return what `query` returns together with the question's token vectors."""
+        ((windows, tokens), spans), *_ = self._both([text], [self._encode(text, "text")])
+        return Question(_middle(windows), tokens, spans)
+
+    def _both(self, texts: Sequence[str], codes: list[Any]) -> Iterator[tuple[Passage, list[Span]]]:
+        """Yield each text in vectors, and what its tokens stand for."""
         parts = [self._cut(code.ids) for code in codes]
         spans = list(_spans(parts))
         vectors, kept = self._run(
             [ids for part in parts for ids in part], {start for start, _ in spans}
         )
-        return [
-            Tokens(
-                vectors[start:stop].copy(),
-                code.ids[:TOKENS],
-                code.offsets[:TOKENS],
-                kept[start],
-            )
-            for code, (start, stop) in zip(codes, spans, strict=True)
-        ]
+        for text, code, (start, stop) in zip(texts, codes, spans, strict=True):
+            offsets = code.offsets[:FIRST_PIECES]
+            chosen = telling(text, code.ids[:FIRST_PIECES], offsets, self._stop)
+            tokens = project(kept[start][chosen], self._projection)
+            yield Passage(vectors[start:stop].copy(), tokens), [offsets[at] for at in chosen]
+
+    @cached_property
+    def _projection(self) -> NDArray[np.float32]:
+        """Return the matrix (384, 64) that token vectors are multiplied with."""
+        import numpy as np
+
+        stored = np.load((self._folder or self._model.folder) / "projection.npy")
+        return np.ascontiguousarray(stored.T, np.float32)
+
+    @cached_property
+    def _stop(self) -> frozenset[int]:
+        """Return the ids of words that tell memories apart from nothing."""
+        tokenizer, _ = self._load()
+        found = (tokenizer.token_to_id(word) for word in STOP_WORDS)
+        return frozenset(id for id in found if id is not None)
 
     def _load(self) -> tuple[Any, Runtime]:
         """Return tokenizer and runtime, loaded once the files are known to be the pinned ones."""
@@ -161,8 +160,19 @@ class MiniLM:
             found[batch] = result[0]
             for row, at in enumerate(batch):
                 if keep and at in keep:
-                    kept[at] = result[1][row, 1 : min(len(ids[at]) - 1, TOKENS + 1)].copy()
+                    kept[at] = result[1][row, 1 : min(len(ids[at]) - 1, FIRST_PIECES + 1)].copy()
         return found, kept
+
+
+def _middle(rows: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return the normalised mean of unit vectors."""
+    import numpy as np
+
+    unit: NDArray[np.float32] = rows[0]
+    if len(rows) > 1:
+        mean = rows.mean(axis=0)
+        unit = (mean / np.linalg.norm(mean)).astype(np.float32)
+    return unit
 
 
 def _spans(parts: list[list[list[int]]]) -> Iterator[tuple[int, int]]:

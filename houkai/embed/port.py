@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeGuard
 
 if TYPE_CHECKING:
     import numpy as np
@@ -30,3 +30,39 @@ class Embedder(Protocol):
 
     def query(self, text: str) -> NDArray[np.float32]:
         """Return the unit vector (dim,) of a question."""
+
+
+class Passage(NamedTuple):
+    """A text in vectors: its windows, and the word pieces it begins with."""
+
+    windows: NDArray[np.float32]
+    """Unit vectors (windows, dim)."""
+    tokens: NDArray[np.int8]
+    """Unit vectors (pieces, width) times 127; pieces that tell nothing are left out."""
+
+
+class Question(NamedTuple):
+    """A question in vectors; without tokens where the embedder gives none."""
+
+    vector: NDArray[np.float32]
+    tokens: NDArray[np.int8] | None = None
+    spans: Sequence[tuple[int, int]] = ()
+    """What each token stands for: text[start:end]."""
+
+
+class TokenEmbedder(Embedder, Protocol):
+    """An Embedder that also gives vectors of single words, which recall compares one by one.
+
+    What it returns is computed in one run of the model; `fingerprint` covers the tokens too.
+    """
+
+    def tokens(self, texts: Sequence[str]) -> list[Passage]:
+        """Return what `passages` returns together with each text's token vectors."""
+
+    def query_tokens(self, text: str) -> Question:
+        """Return what `query` returns together with the question's token vectors."""
+
+
+def gives_tokens(embedder: Embedder) -> TypeGuard[TokenEmbedder]:
+    """Say whether an embedder gives token vectors."""
+    return hasattr(embedder, "query_tokens")

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 import apsw
 
 from houkai import text as words
+from houkai.embed.port import Embedder, Question, gives_tokens
 from houkai.errors import ModelMismatch, NotReady
 from houkai.handle import Store
 from houkai.notes import note
 from houkai.storage import vectors
 from houkai.storage.vectors import Encoded, StoredModel
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 
 def mismatch(store: Store, model: StoredModel | None) -> ModelMismatch | None:
@@ -48,7 +45,7 @@ def fingerprint_of(embedder: Any, dim: int) -> str:
     return str(embedder.fingerprint)
 
 
-def of_query(store: Store, text: str, *, needed: bool) -> NDArray[np.float32] | None:
+def of_query(store: Store, text: str, *, needed: bool) -> Question | None:
     """Embed a query. Unless its vector is needed, recall goes on by words without, and says so."""
     with store.read() as connection:
         model = vectors.current_model(connection)
@@ -57,7 +54,10 @@ def of_query(store: Store, text: str, *, needed: bool) -> NDArray[np.float32] | 
     try:
         if (error := mismatch(store, model)) is not None:
             raise error
-        return store.embedder.query(text)
+        embedder = store.embedder
+        if gives_tokens(embedder):
+            return embedder.query_tokens(text)
+        return Question(embedder.query(text))
     except NotReady as error:
         _go_by_words(error, needed)
         return None
@@ -66,14 +66,14 @@ def of_query(store: Store, text: str, *, needed: bool) -> NDArray[np.float32] | 
 def confirmed(
     store: Store,
     connection: apsw.Connection,
-    vector: NDArray[np.float32] | None,
+    meant: Question | None,
     *,
     needed: bool,
-) -> NDArray[np.float32] | None:
-    """Let a vector go if the file has changed its model since, or has another dimension."""
-    error = None if vector is None else mismatch(store, vectors.current_model(connection))
+) -> Question | None:
+    """Let a query's vectors go if the file's model has changed since, or has another width."""
+    error = None if meant is None else mismatch(store, vectors.current_model(connection))
     if error is None:
-        return vector
+        return meant
     _go_by_words(error, needed)
     return None
 
@@ -99,8 +99,18 @@ def embed(store: Store, texts: Iterable[str]) -> dict[bytes, Encoded]:
         ]
     if not missing:
         return {}
-    arrays = store.embedder.passages([by_hash[hash] for hash in missing])
-    return {one.hash: one for one in vectors.encode(missing, arrays)}
+    return encoded(store.embedder, {hash: by_hash[hash] for hash in missing})
+
+
+def encoded(embedder: Embedder, texts: Mapping[bytes, str]) -> dict[bytes, Encoded]:
+    """Embed texts by hash, with their tokens if the embedder gives any, in one run of the model."""
+    hashes, said = list(texts), list(texts.values())
+    if gives_tokens(embedder):
+        passages = embedder.tokens(said)
+        made = vectors.encode(hashes, *zip(*passages, strict=True))
+    else:
+        made = vectors.encode(hashes, embedder.passages(said))
+    return {one.hash: one for one in made}
 
 
 def keep(store: Store, connection: apsw.Connection, encoded: Iterable[Encoded]) -> None:

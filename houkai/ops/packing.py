@@ -11,7 +11,7 @@ from houkai.model import Memory
 from houkai.ops.recall import find
 from houkai.packing import Compression, PackResult, TokenCounter
 from houkai.rules import clean
-from houkai.search.stopwords import STOP_WORDS
+from houkai.stopwords import STOP_WORDS
 from houkai.storage import memories
 from houkai.storage.eligible import condition
 

@@ -11,6 +11,7 @@ import apsw
 import numpy as np
 from numpy.typing import NDArray
 
+from houkai.embed.port import Question
 from houkai.errors import InputError, shown
 from houkai.handle import Reranker, Store
 from houkai.model import ExpandSpec, Memory
@@ -21,6 +22,7 @@ from houkai.search import (
     blend,
     dense,
     expansion,
+    late,
     lexical,
     past,
     pool,
@@ -31,7 +33,7 @@ from houkai.search import (
 from houkai.search.pool import Pool
 from houkai.search.query import Query
 from houkai.search.ranking import Ranking, Scored
-from houkai.search.sketches import Probe
+from houkai.search.sketches import Probe, Sketches
 from houkai.storage.eligible import Filter
 
 if TYPE_CHECKING:
@@ -69,30 +71,32 @@ def rank(
     """Return up to `k` eligible memories, best first, and what expansion appends to them."""
     if k <= 0:
         return []
-    needed = how.mode == "semantic"
-    vector = meaning.of_query(store, asked.text, needed=needed)
+    needed, held = how.mode == "semantic", store.sketches()
+    meant = meaning.of_query(store, asked.text, needed=needed)
     with store.read() as connection:
         if as_of is not None:
             last = known_by(connection, as_of, where.now)
             where = replace(where, now=as_of, known_by=last)
-        vector = meaning.confirmed(store, connection, vector, needed=needed)
-        found = _gather(store, connection, asked, vector, where, how, k)
-        scored = _score(store, connection, found, asked, how, where)
+        meant = meaning.confirmed(store, connection, meant, needed=needed)
+        vector = None if meant is None else meant.vector
+        found = _gather(store, connection, held, asked, vector, where, how, k)
+        scored = _score(store, connection, held, found, asked, meant, how, where)
         entries = _best(found, scored, _depth(k, how, reranker))
         if reranker is None or not entries:
-            return _finished(store, connection, entries, k, how, where)
+            return _finished(store, connection, held, entries, k, how, where)
         known = hydrate(store, connection, where, [entry.pk for entry in entries])
     # A model may take its time, and may use the store itself: no snapshot is held meanwhile.
     entries = _reranked(asked, entries, reranker, known)
     with store.read() as connection:
         there = hydrate(store, connection, where, list(known))
         entries = [e for e in entries if e.pk in there and there[e.pk].id == known[e.pk].id]
-        return _finished(store, connection, entries, k, how, where)
+        return _finished(store, connection, held, entries, k, how, where)
 
 
 def _finished(
     store: Store,
     connection: apsw.Connection,
+    held: Sketches,
     entries: list[Entry],
     k: int,
     how: Ranking,
@@ -100,7 +104,7 @@ def _finished(
 ) -> list[Ranked]:
     """Cut the candidates to the answer, and bring what is linked to it."""
     entries = _joined(connection, entries, k, how.expand, where)
-    entries = _selected(store, connection, entries, k, how)
+    entries = _selected(connection, held, entries, k, how)
     entries += _appended(connection, entries, how.expand, where)
     found = hydrate(store, connection, where, [entry.pk for entry in entries])
     return [Ranked(found[e.pk], e.score, e.explain) for e in entries if e.pk in found]
@@ -109,6 +113,7 @@ def _finished(
 def _gather(
     store: Store,
     connection: apsw.Connection,
+    held: Sketches,
     asked: Query,
     vector: Vector | None,
     where: Filter,
@@ -117,7 +122,6 @@ def _gather(
 ) -> Pool:
     """Unite what both channels find among the eligible."""
     enough = k * how.overfetch
-    held = store.sketches()
     probe = None if vector is None else Probe(vector, _mean(store, connection, where, how))
     near = dense.NONE
     if probe is not None:
@@ -144,16 +148,22 @@ def _mean(store: Store, connection: apsw.Connection, where: Filter, how: Ranking
 def _score(
     store: Store,
     connection: apsw.Connection,
+    held: Sketches,
     found: Pool,
     asked: Query,
+    meant: Question | None,
     how: Ranking,
     where: Filter,
 ) -> Scored:
     weights = how.weights or store.settings.hybrid_weights
 
     def blended() -> blend.Parts:
-        held = past.terms_held if where.known_by is not None else lexical.terms_held
-        return blend.blend(asked, found, blend.Evidence(*held(connection, asked, found.pk, where)))
+        terms = past.terms_held if where.known_by is not None else lexical.terms_held
+        present, weight = terms(connection, asked, found.pk, where)
+        parts = blend.blend(asked, found, blend.Evidence(present, weight))
+        tokens = late.weighed(asked, meant, weight, held.size(connection))
+        windows = partial(past.windows, connection, held)
+        return late.added(connection, found, windows, parts, tokens)
 
     scored = ranking.score(found, how, weights, where.now, blended)
     if how.mode != "hybrid" or weights.graph <= 0:
@@ -247,7 +257,7 @@ def _joined(
 
 
 def _selected(
-    store: Store, connection: apsw.Connection, entries: list[Entry], k: int, how: Ranking
+    connection: apsw.Connection, held: Sketches, entries: list[Entry], k: int, how: Ranking
 ) -> list[Entry]:
     """Cut to k, passing over what repeats when asked to."""
     if (how.diversity is None and how.dedup_threshold is None) or not entries:
@@ -255,7 +265,7 @@ def _selected(
     kept = select.select(
         range(len(entries)),
         np.array([entry.score for entry in entries]),
-        _first_windows(store, connection, [entry.pk for entry in entries]),
+        _first_windows(connection, held, [entry.pk for entry in entries]),
         k,
         diversity=how.diversity,
         dedup_threshold=how.dedup_threshold,
@@ -263,9 +273,8 @@ def _selected(
     return [entries[at] for at in kept]
 
 
-def _first_windows(store: Store, connection: apsw.Connection, pks: list[int]) -> Vector:
+def _first_windows(connection: apsw.Connection, held: Sketches, pks: list[int]) -> Vector:
     """Return a vector for each memory, zero for one that has none."""
-    held = store.sketches()
     windows = past.windows(connection, held, np.array(pks, np.int64))
     if not len(windows.pk):
         return np.zeros((len(pks), 1), np.float32)

@@ -12,6 +12,7 @@ from houkai import params
 from houkai.embed.port import Embedder
 from houkai.embed.spec import as_embedder
 from houkai.handle import Store
+from houkai.ops import meaning
 from houkai.rules import clean
 from houkai.storage import reembedding, vectors
 from houkai.storage.reembedding import Row, Source
@@ -108,8 +109,7 @@ class _Run:
         before = self.embedded
         for source, rows in self._batches():
             texts = {row.hash: row.text for row in rows}
-            arrays = self.embedder.passages(list(texts.values()))
-            made = {one.hash: one for one in vectors.encode(list(texts), arrays)}
+            made = meaning.encoded(self.embedder, texts)
             encoded = {row.key: made[row.hash] for row in rows}
             step = partial(reembedding.enter, target=self.target, source=source, encoded=encoded)
             self.db.write(step)

@@ -38,7 +38,7 @@ class Salvaged:
     from_journal: int = 0
     """Memories whose own row could not be read, so that the journal stood in."""
     untagged: list[str] = field(default_factory=list)
-    """Ids of memories whose tags and entities could not be told."""
+    """Ids of memories whose tags and entities could not be told, or are told in two ways."""
     links: int = 0
     trashed: int = 0
     vectors: int = 0
@@ -105,12 +105,14 @@ def _sorted_out(read: Remains, report: Salvaged, source: Path, target: Path) -> 
         for id, memory in read.memories().items():
             if not memory.stands and not asked.complaint and id not in known:
                 continue  # its last change cannot be read, and was that it was forgotten
-            named: Image | None = {}
+            named = asked.names(read.rows[id][1]) if id in read.rows else _named(memory.image)
             if memory.from_row:
-                named = asked.names(read.rows[id][1])
-            found.memories[id] = {**memory.image, **(named or {})}
+                memory.image.update(named or {})
+            found.memories[id] = memory.image
             report.from_journal += id not in read.rows
-            report.untagged += [id] if named is None else []
+            # Nothing tells which of two readable accounts is the damaged one.
+            told = named == _named(memory.image) or not (named or memory.from_row)
+            report.untagged += [] if told else [id]
             report.doubtful += [] if memory.stands else [id]
         links = {**asked.links(), **read.others("link")}
         gone = {key for kind, key in read.journal if kind == "link"} - read.others("link").keys()
@@ -124,6 +126,11 @@ def _sorted_out(read: Remains, report: Salvaged, source: Path, target: Path) -> 
         if key not in gone and (ends := ends_of(key)) and found.memories.keys() >= set(ends)
     }
     return found
+
+
+def _named(image: Image) -> Image:
+    """Return the tags and entities that an image holds."""
+    return {field: image[field] for _, field in rows.NAMES if field in image}
 
 
 def _let_show(memories: dict[str, Image]) -> None:
@@ -242,6 +249,6 @@ def _keep_vectors(
         pairs = [windows[at] for at in sorted(windows)]
         whole = sorted(windows) == list(range(len(windows)))
         if pairs and whole and all(len(vector) == 2 * dim for vector, _ in pairs):
-            vectors.keep(connection, Encoded(hash, pairs), pk)
+            vectors.keep(connection, Encoded(hash, pairs, read.tokens.get((model, hash))), pk)
             kept += 1
     return kept

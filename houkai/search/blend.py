@@ -48,6 +48,8 @@ class Constants:
     """Share of a memory's likeness to its whole collection that is taken off its cosine."""
     window: float = 0.1
     """Given to what was said in the time the question names."""
+    late: float = 0.4
+    """Worth of the second stage, in which words meet one by one; 0 leaves it out."""
 
 
 MEASURED: Final = Constants()
@@ -70,12 +72,13 @@ class Parts:
     neighbour: Floats
     voice: Floats
     time: Floats
+    late: Floats
     dense: float
 
     def total(self) -> Floats:
         """Return the score."""
         own = self.dense * self.cosine + (1 - self.dense) * self.lexical
-        return own + self.neighbour + self.voice + self.time
+        return own + self.neighbour + self.voice + self.time + self.late
 
 
 def idf(documents: int, frequency: Floats) -> Floats:
@@ -98,6 +101,7 @@ def blend(query: Query, pool: Pool, evidence: Evidence, c: Constants = MEASURED)
         c.neighbour * lean(pool.length, c) * best_neighbour(own, near),
         c.named * pool.named - c.machine * pool.machine,
         c.window * in_window(pool.created_at, query.window),
+        np.zeros(len(pool)),
         dense,
     )
 

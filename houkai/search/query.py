@@ -10,8 +10,8 @@ from typing import Final
 
 from houkai import text
 from houkai.limits import QUERY_TERMS
-from houkai.search.stopwords import STOP_WORDS
 from houkai.search.when import Window, time_window
+from houkai.stopwords import STOP_WORDS
 
 _COLUMNS: Final = "{text words names dates}"
 _MAY_IS_MONTH: Final = re.compile(

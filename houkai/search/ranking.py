@@ -106,7 +106,7 @@ def told(parts: Parts) -> Scored:
         parts.total(),
         {
             name: getattr(parts, name)
-            for name in ("cosine", "lexical", "neighbour", "voice", "time")
+            for name in ("cosine", "lexical", "neighbour", "voice", "time", "late")
         },
         {
             "mode": "hybrid",

@@ -231,8 +231,8 @@ def _missigned(connection: apsw.Connection) -> list[tuple[int, bytes]]:
 
 
 def wrong_vectors(connection: apsw.Connection) -> list[str]:
-    """Name the vectors that are not unit vectors of their model's width."""
-    return [f"vector {pk}" for pk in _unfit(connection)]
+    """Name the vectors that are not of their model's width and of unit length, or their tokens."""
+    return [f"vector {pk}" for pk in dict.fromkeys(_unfit(connection))]
 
 
 def mend_vectors(connection: apsw.Connection) -> None:
@@ -251,7 +251,7 @@ def mend_vectors(connection: apsw.Connection) -> None:
 def _unfit(connection: apsw.Connection) -> list[int]:
     import numpy as np
 
-    wrong = []
+    wrong = _with_unfit_tokens(connection)
     for pk, vector, dim in connection.execute(
         "select e.pk, e.vector, m.dim from embedding e left join model m on m.pk = e.model"
     ):
@@ -297,3 +297,18 @@ def drop_vectors(connection: apsw.Connection, hashes: Iterable[bytes]) -> None:
         "delete from embedding where text_hash = ?", [(hash,) for hash in hashes]
     )
     mend_sketches(connection)
+
+
+def _with_unfit_tokens(connection: apsw.Connection) -> list[int]:
+    """Return the vectors whose tokens are not as many unit vectors as they should be."""
+    import numpy as np
+
+    wrong = []
+    for pk, count, stored in connection.execute("select embedding, count, vectors from token"):
+        if count > 0 and stored and len(stored) % count == 0:
+            values = np.frombuffer(stored, np.int8).reshape(count, -1) / 127
+            if (np.abs(np.square(values).sum(axis=1) - 1) < 0.1).all():
+                continue
+        if count or stored:
+            wrong.append(pk)
+    return wrong

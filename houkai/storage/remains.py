@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Final, NamedTuple
 
 import apsw
@@ -62,6 +63,10 @@ class Remains:
     collections: dict[int, str] = field(default_factory=dict)
     models: dict[int, tuple[str, int, str]] = field(default_factory=dict)
     vectors: dict[tuple[int, bytes], dict[int, tuple[bytes, bytes]]] = field(default_factory=dict)
+    first_windows: dict[int, set[tuple[int, bytes]]] = field(default_factory=dict)
+    """The texts whose first window was read in a row of that number."""
+    token_rows: dict[int, set[tuple[int, bytes]]] = field(default_factory=dict)
+    """What was read of the token vectors that belong to the first window of that number."""
 
     def take(self, table: Table, records: Iterable[tuple[int, list[Value]]]) -> None:
         """Sort records by the tables whose rows they must be."""
@@ -80,6 +85,10 @@ class Remains:
                 case [None, bytes(hash), int(model), int(window), bytes(vector), bytes(sketch)]:
                     windows = self.vectors.setdefault((model, hash), {})
                     windows[window] = (vector, sketch)
+                    if window == 0:
+                        self.first_windows.setdefault(rowid, set()).add((model, hash))
+                case [None, int(count), bytes(pieces)]:
+                    self.token_rows.setdefault(rowid, set()).add((count, pieces))
 
     def _take_memory(self, table: Table, rowid: int, values: list[Value]) -> None:
         row = {name: values[at] for name, at in table.items() if at < len(values)}
@@ -149,6 +158,16 @@ class Remains:
             key: version.image
             for (one, key), version in self.journal.items()
             if one == kind and version.image is not None
+        }
+
+    @cached_property
+    def tokens(self) -> dict[tuple[int, bytes], tuple[int, bytes]]:
+        """Hold the token vectors of texts where all that was read agrees, once all is read."""
+        return {
+            text: tokens
+            for row, found in self.token_rows.items()
+            if len(found) == len(texts := self.first_windows.get(row, set())) == 1
+            for text, tokens in zip(texts, found, strict=True)
         }
 
     def model(self) -> int | None:

@@ -1,15 +1,17 @@
 """Unit vectors by text hash and model, and the sign sketches that sqlite-vec searches.
 
 A vector is stored once for each window of a text as float16 (little-endian); its sketch holds one
-bit a dimension. `memory_vec` is derived: it maps every window of every live memory to its sketch.
-While meta.indexed is there, memories below that number may still be missing from it.
+bit a dimension. Token vectors, where a model gives them, belong to the first window and go with it
+by the foreign key, whoever deletes it. `memory_vec` is derived: it maps every window of every live
+memory to its sketch. While meta.indexed is there, memories below that number may still be missing
+from it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, repeat
 from typing import TYPE_CHECKING, Any, Final
 
 import apsw
@@ -30,6 +32,8 @@ class Encoded:
 
     hash: bytes
     windows: Sequence[tuple[bytes, bytes]]
+    tokens: tuple[int, bytes] | None = None
+    """How many word pieces have a vector, and these as int8; None of a model that gives none."""
 
 
 @dataclass(frozen=True)
@@ -44,8 +48,12 @@ class StoredModel:
     """Fingerprint of the model that a re-embedding is changing the file over to."""
 
 
-def encode(hashes: Iterable[bytes], arrays: Sequence[NDArray[np.float32]]) -> list[Encoded]:
-    """Encode the vectors of texts, each an array (windows, dim) of unit vectors."""
+def encode(
+    hashes: Iterable[bytes],
+    arrays: Sequence[NDArray[np.float32]],
+    tokens: Iterable[NDArray[np.int8] | None] = repeat(None),
+) -> list[Encoded]:
+    """Encode the vectors of texts, each an array (windows, dim) of unit vectors, and its tokens."""
     import numpy as np
 
     most = max(map(len, arrays))
@@ -56,8 +64,12 @@ def encode(hashes: Iterable[bytes], arrays: Sequence[NDArray[np.float32]]) -> li
     signs = np.packbits(halves > 0, axis=1, bitorder="little")
     windows = zip(_rows(halves), _rows(signs), strict=True)
     return [
-        Encoded(hash, list(islice(windows, len(array))))
-        for hash, array in zip(hashes, arrays, strict=True)
+        Encoded(
+            hash,
+            list(islice(windows, len(array))),
+            None if pieces is None else (len(pieces), pieces.tobytes()),
+        )
+        for (hash, array), pieces in zip(zip(hashes, arrays, strict=True), tokens, strict=False)
     ]
 
 
@@ -178,6 +190,15 @@ def keep(connection: apsw.Connection, encoded: Encoded, model: int) -> None:
            values (?, ?, ?, ?, ?)""",
         [(encoded.hash, model, w, *pair) for w, pair in enumerate(encoded.windows)],
     )
+    if encoded.tokens is not None:
+        first: int = connection.execute(
+            "select pk from embedding where text_hash = ? and model = ? and window = 0",
+            (encoded.hash, model),
+        ).get
+        connection.execute(
+            "insert into token(embedding, count, vectors) values (?, ?, ?)",
+            (first, *encoded.tokens),
+        )
     _index_waiting(connection, encoded.hash, model)
 
 

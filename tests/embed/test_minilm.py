@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from houkai.embed import MiniLM
-from houkai.embed.minilm import TOKENS
+from houkai.embed.pieces import FIRST_PIECES
 from houkai.errors import InputError
 
 TEXTS = [
@@ -117,19 +117,37 @@ def test_what_is_no_string_is_refused(minilm: MiniLM) -> None:
 
 
 def test_tokens_come_with_the_windows_of_the_same_pass(minilm: MiniLM) -> None:
-    """A second stage needs to know which word each token vector stands for."""
-    texts = ["Naïve plans, again!", "", "word " * 600]
-    first, empty, long = minilm.tokens(texts)
-    pieces = [texts[0][start:end] for start, end in first.offsets]
-    assert pieces == ["Naïve", "plans", ",", "again", "!"]
-    assert first.vectors.shape == (5, 384)
-    assert len(first.ids) == 5
-    assert empty.vectors.shape == (0, 384)
-    assert long.vectors.shape == (TOKENS, 384)
-    assert len(long.ids) == len(long.offsets) == TOKENS
-    for found, rows in zip((first, empty, long), minilm.passages(texts), strict=True):
+    """A write embeds once, so what it stores must be what a plain embedding gives."""
+    texts = ["Naïve plans, again!", "", "word " * 600, "What is it?"]
+    first, empty, long, idle = minilm.tokens(texts)
+    assert [found.tokens.shape for found in (first, empty, long, idle)] == [
+        *((2, 64), (0, 64), (FIRST_PIECES, 64), (0, 64))
+    ]
+    for found, rows in zip((first, empty, long, idle), minilm.passages(texts), strict=True):
         assert np.abs(found.windows - rows).max() < SAME
-    assert np.abs(minilm.tokens(texts[:1])[0].vectors - first.vectors).max() < 1e-4
+        assert found.tokens.dtype == np.int8
+    alone = minilm.tokens(texts[:1])[0].tokens.astype(int)
+    assert np.abs(alone - first.tokens).max() <= 1
+
+
+@pytest.mark.parametrize("text", ["Who feeds Anna's cat-sitter, naïvely?", "word " * 600])
+def test_a_question_says_what_its_tokens_stand_for(minilm: MiniLM, text: str) -> None:
+    """Weights go by word: a token at the wrong word is worth another word's."""
+    asked = minilm.query_tokens(text)
+    assert asked.tokens is not None
+    pieces = [text[start:end] for start, end in asked.spans]
+    assert len(pieces) == len(asked.tokens)
+    assert set(pieces) <= {"feeds", "Anna", "cat", "sit", "ter", "naïve", "ly", "word"}
+    assert np.abs(asked.vector - minilm.query(text)).max() < SAME
+
+
+def test_tokens_of_one_word_are_alike_and_of_another_not(minilm: MiniLM) -> None:
+    """A projection that does not fit the model would make every word like every other."""
+    tea, coffee, harbour = (
+        found.tokens[0].astype(float) / 127 for found in minilm.tokens(["tea", "coffee", "harbour"])
+    )
+    assert tea @ tea == pytest.approx(1, abs=0.03)
+    assert tea @ coffee > 0.25 + tea @ harbour
 
 
 def test_many_threads_share_one_model() -> None:

@@ -54,7 +54,7 @@ def test_the_parts_add_up(scene: tuple[dict[str, Any], list[list[bool]]]) -> Non
     evidence = Evidence(np.array(held, bool), WEIGHT)
     parts = blend(QUERY, pool(**columns), evidence)
     own = parts.dense * parts.cosine + (1 - parts.dense) * parts.lexical
-    assert np.allclose(parts.total(), own + parts.neighbour + parts.voice + parts.time)
+    assert np.allclose(parts.total(), own + parts.neighbour + parts.voice + parts.time + parts.late)
     assert np.isfinite(parts.total()).all()
     assert parts.dense == MEASURED.dense
 
