@@ -73,21 +73,6 @@ class Memory:
         return cls(**values)
 
 
-class Hit(NamedTuple):
-    """A recalled memory and its score."""
-
-    memory: Memory
-    score: float
-
-
-class ExplainedHit(NamedTuple):
-    """A recalled memory, its score, and how the score came about."""
-
-    memory: Memory
-    score: float
-    explain: dict[str, Any]
-
-
 class Neighbor(NamedTuple):
     """A memory reached along links, and the relation of the link that reached it."""
 

@@ -168,6 +168,11 @@ MinCosine = Annotated[
     Doc("Drop what is less similar in meaning than this, -1 to 1; may leave nothing."),
     Between(-1, 1),
 ]
+MinRelevance = Annotated[
+    float | None,
+    Doc("Answer nothing when the collection seems to hold no answer: 0.4 is calibrated, 0 is off."),
+    Between(0, 2),
+]
 Diversity = Annotated[
     float | None,
     Doc("Share of relevance against novelty in what is chosen, 0 to 1; off when left out."),

@@ -15,7 +15,7 @@ from houkai.embed.spec import BUNDLED, build_embedder
 from houkai.errors import Busy, Corrupt, HoukaiError
 from houkai.ops import meaning
 from houkai.ops.looks import LOOKS, SALVAGE, Check
-from houkai.storage import derived, files, migrate, reembedding, vectors
+from houkai.storage import derived_vectors, files, migrate, reembedding, vectors
 from houkai.storage.database import Database
 
 
@@ -58,7 +58,7 @@ def repair(path: Path, spec: str = BUNDLED, *, deep: bool = False) -> list[Check
             database.write(partial(_mend_all, deep=deep))
             wrong = _unlike_model(database, spec) if deep else None
             if wrong:
-                database.write(partial(derived.drop_vectors, hashes=wrong))
+                database.write(partial(derived_vectors.drop_vectors, hashes=wrong))
     finally:
         database.close()
     return examine(path, spec, deep=deep)
@@ -134,7 +134,7 @@ def _unlike_model(database: Database, spec: str) -> list[bytes] | None:
         model = vectors.current_model(connection)
         if spec != BUNDLED or model is None or model.fingerprint != embedder.fingerprint:
             return None
-        return derived.unlike_model(connection, model.pk, embedder.passages)
+        return derived_vectors.unlike_model(connection, model.pk, embedder.passages)
 
 
 def _looked_at(database: Database, *, deep: bool) -> Iterator[Check]:

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import apsw
 
-from houkai.storage import audit, derived, marks, shape
+from houkai.storage import audit, derived, derived_vectors, marks, shape
 
 SALVAGE: Final = "Restore a backup; `houkai list --all -f jsonl` prints what can still be read."
 REPAIR: Final = "Run `houkai doctor --repair`; no memory is touched."
@@ -175,24 +175,24 @@ LOOKS: Final = (
     ),
     Look(
         "vector values",
-        derived.wrong_vectors,
+        derived_vectors.wrong_vectors,
         "every vector is a unit vector of its model's width",
         "vectors that are none",
-        mend=derived.mend_vectors,
+        mend=derived_vectors.mend_vectors,
     ),
     Look(
         "signs",
-        derived.wrong_signs,
+        derived_vectors.wrong_signs,
         "every sketch is made of its vector's signs",
         "sketches that are not those of their vectors",
-        mend=derived.mend_signs,
+        mend=derived_vectors.mend_signs,
     ),
     Look(
         "sketches",
-        derived.wrong_sketches,
+        derived_vectors.wrong_sketches,
         "the search table agrees with the vectors",
         "the search table disagrees with the vectors",
-        mend=derived.mend_sketches,
+        mend=derived_vectors.mend_sketches,
     ),
     Look(
         "vectors",

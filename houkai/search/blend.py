@@ -7,6 +7,7 @@ threshold can say that nothing is relevant.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -48,6 +49,10 @@ class Constants:
     """Share of a memory's likeness to its whole collection that is taken off its cosine."""
     window: float = 0.1
     """Given to what was said in the time the question names."""
+    entity: float = 0.1
+    """Given for names that the question says and few memories carry."""
+    linked: float = 0.1
+    """Share of the best score among what a memory is linked to."""
     late: float = 0.4
     """Worth of the second stage, in which words meet one by one; 0 leaves it out."""
 
@@ -57,10 +62,14 @@ MEASURED: Final = Constants()
 
 @dataclass(frozen=True)
 class Evidence:
-    """What only the blend asks for: the terms that each candidate holds, what each term weighs."""
+    """What only the blend asks for: the terms that each candidate holds, what each term weighs,
+    what its names are worth, and the links between candidates, as pairs of places.
+    """
 
     present: NDArray[np.bool_]
     weight: Floats
+    entity: Floats | float = 0.0
+    links: Sequence[tuple[int, int]] = ()
 
 
 @dataclass(frozen=True)
@@ -70,6 +79,8 @@ class Parts:
     cosine: Floats
     lexical: Floats
     neighbour: Floats
+    entity: Floats
+    linked: Floats
     voice: Floats
     time: Floats
     late: Floats
@@ -78,13 +89,19 @@ class Parts:
     def total(self) -> Floats:
         """Return the score."""
         own = self.dense * self.cosine + (1 - self.dense) * self.lexical
-        return own + self.neighbour + self.voice + self.time + self.late
+        beside = self.neighbour + self.entity + self.linked
+        return own + beside + self.voice + self.time + self.late
 
 
 def idf(documents: int, frequency: Floats) -> Floats:
     """Return FTS5's weight of words that occur in `frequency` of the documents."""
     weight = np.maximum(np.log((documents - frequency + 0.5) / (frequency + 0.5)), 1e-6)
     return np.where(frequency > 0, weight, 0.0)
+
+
+def unknown_word(documents: int) -> float:
+    """Return the weight of a word that none of the documents holds, which is the rarest of all."""
+    return math.log((documents + 0.5) / 0.5)
 
 
 def blend(query: Query, pool: Pool, evidence: Evidence, c: Constants = MEASURED) -> Parts:
@@ -99,6 +116,8 @@ def blend(query: Query, pool: Pool, evidence: Evidence, c: Constants = MEASURED)
         cosine,
         lexical,
         c.neighbour * lean(pool.length, c) * best_neighbour(own, near),
+        c.entity * np.broadcast_to(evidence.entity, own.shape),
+        c.linked * best_linked(own, evidence.links),
         c.named * pool.named - c.machine * pool.machine,
         c.window * in_window(pool.created_at, query.window),
         np.zeros(len(pool)),
@@ -151,6 +170,15 @@ def lexical_share(
     borrowed[present] = 0.0
     share: Floats = (own + short * (borrowed @ evidence.weight)) / total
     return share
+
+
+def best_linked(score: Floats, links: Sequence[tuple[int, int]]) -> Floats:
+    """Return the best score that each memory is linked to, in either direction, 0 without links."""
+    best = np.zeros(len(score))
+    for one, other in links:
+        best[one] = max(best[one], score[other])
+        best[other] = max(best[other], score[one])
+    return best
 
 
 def best_neighbour(score: Floats, near: Near) -> Floats:

@@ -7,6 +7,8 @@ recomputed with the word statistics of that moment; only the average length is t
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from typing import Any, Final
 
 import apsw
@@ -20,6 +22,7 @@ from houkai.search.query import Query, one_term
 from houkai.search.sketches import Ints, Probe, Sketches, Windows, as_windows, to_score
 from houkai.storage import vectors
 from houkai.storage.eligible import Filter, condition
+from houkai.storage.rows import split_link_key
 
 _TEXTS: Final = "{t}.text, {t}.words, {t}.names, {t}.dates"
 
@@ -57,6 +60,43 @@ def scored(connection: apsw.Connection, probe: Probe | None, sketches: Sketches,
     if probe is None or not len(pks):
         return dense.NONE
     return dense.score(connection, windows(connection, sketches, pks), probe, sketches)
+
+
+def one_hop(
+    connection: apsw.Connection, start: Sequence[int], where: Filter, most: int
+) -> list[tuple[int, int]]:
+    """Return up to `most` pairs of a memory and an eligible one that a link tied it to then."""
+    links: list[tuple[Any, ...]] = connection.execute(
+        """with s(pk, id) as (
+             select value, coalesce((select id from memory where pk = value),
+                                    (select id from past where pk = -value)) from json_each(:start))
+           select s.pk, c.key, s.id from s cross join change c on c.kind = 'link'
+             and c.key > s.id || '|' and c.key < s.id || '}'
+           where c.operation <= :known and c.until > :known and c.after is not null
+           union
+           select s.pk, c.key, s.id from s cross join change c on c.counterpart = s.id
+           where c.kind = 'link' and c.operation <= :known and c.until > :known
+             and c.after is not null
+           limit :most""",
+        {"start": json.dumps(list(start)), "known": where.known_by, "most": most},
+    ).fetchall()
+    found = []
+    for pk, key, id in links:
+        src, _, dst = split_link_key(key)
+        found += [(pk, other) for other in _numbers(connection, dst if src == id else src, where)]
+    return found
+
+
+def _numbers(connection: apsw.Connection, id: str, where: Filter) -> list[int]:
+    """Return the number of the version of a memory that was known then, if it is eligible."""
+    live, values = condition(where, each=True)
+    then, more = condition(where, past=True)
+    rows: list[tuple[Any, ...]] = connection.execute(
+        f"""select m.pk from memory m where m.id = :id and {live}
+            union all select -m.pk from past m where m.id = :id and {then}""",
+        {**values, **more, "id": id},
+    ).fetchall()
+    return [pk for (pk,) in rows]
 
 
 def windows(connection: apsw.Connection, sketches: Sketches, pks: Ints) -> Windows:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -58,13 +58,15 @@ def gather(
     query: Query,
     near: Near,
     worded: Mapping[int, float],
+    others: Iterable[int],
     score: Callable[[Ints], Near],
 ) -> Pool:
-    """Unite the channels; candidates found by words alone get their true cosine by `score`."""
+    """Unite the channels; what is not found by meaning gets its true cosine by `score`."""
     by_words = np.fromiter(worded, np.int64, len(worded))
-    pks = distinct(np.concatenate([near.pk, by_words]))
+    more = np.concatenate([by_words, np.array([*others], np.int64)])
+    pks = distinct(np.concatenate([near.pk, more]))
     cosine, common = np.full(len(pks), np.nan), np.zeros(len(pks))
-    for found in (near, score(by_words[~np.isin(by_words, near.pk)])):
+    for found in (near, score(distinct(more[~np.isin(more, near.pk)]))):
         at = np.searchsorted(pks, found.pk)
         cosine[at], common[at] = found.cosine, found.common
     bm25 = np.zeros(len(pks))

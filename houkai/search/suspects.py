@@ -98,6 +98,7 @@ def _hits(connection: apsw.Connection, where: Filter, sketches: Sketches, pk: in
         asked,
         dense.best(close, DEPTH),
         lexical.search(connection, asked, alike, DEPTH),
+        (),
         partial(past.scored, connection, probe, sketches),
     )
     present, weight = lexical.terms_held(connection, asked, found.pk, alike)

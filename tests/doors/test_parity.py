@@ -15,7 +15,8 @@ import pytest
 from houkai import AsyncMemoryStore, HoukaiError, Memory, MemoryStore, ids
 from houkai.aio import AsyncMemoryStore as Async
 from houkai.doors import wire
-from houkai.model import ExplainedHit, Graph, Hit, JournalEntry, Neighbor
+from houkai.hits import ExplainedHit, Hit
+from houkai.model import Graph, JournalEntry, Neighbor
 from houkai.ops.table import OPERATIONS
 from houkai.packing import PackedMemory
 from houkai.testing import HashingEmbedder
