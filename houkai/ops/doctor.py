@@ -219,7 +219,7 @@ def repair(path: Path) -> list[Check]:
     """
     database = Database(path)
     try:
-        with database.read() as connection:
+        with database.read(fresh=True) as connection:
             sound = LOOKS[0].check(connection).ok
         if sound:
             database.write(_mend_all)
@@ -285,7 +285,7 @@ def _looked_at(database: Database) -> Iterator[Check]:
             if writes:
                 yield database.write(look.check)
             else:
-                with database.read() as connection:
+                with database.read(fresh=True) as connection:
                     yield look.check(connection)
         except Corrupt as error:
             yield Check(look.name, False, error.message, SALVAGE)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import apsw
@@ -268,3 +269,22 @@ def test_the_looks_cover_the_schema(healthy: Path) -> None:
     held.close()
     unread = {"memory_fts", "past_fts", "memory_vocab", "touch"}
     assert tables - read <= unread
+
+
+def test_what_others_write_between_two_looks_is_no_damage(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """FTS5 calls damage what another process wrote since the connection last read the index."""
+    with opened(path) as rival:
+        rival.remember("the first memory")
+
+        def amid(look: doctor.Look) -> doctor.Look:
+            def faults(connection: apsw.Connection) -> list[str]:
+                for number in range(20 if look.name == "indexes" else 1):
+                    rival.remember(f"written before the look at {look.name} {number}")
+                return look.faults(connection)
+
+            return look if look.name in ("words", "past words") else replace(look, faults=faults)
+
+        monkeypatch.setattr(doctor, "LOOKS", tuple(amid(look) for look in doctor.LOOKS))
+        assert [one for one in doctor.examine(path) if not one.ok and one.name != "model"] == []
