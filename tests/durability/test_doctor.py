@@ -276,7 +276,8 @@ def test_what_others_write_between_two_looks_is_no_damage(
 ) -> None:
     """FTS5 calls damage what another process wrote since the connection last read the index."""
     with opened(path) as rival:
-        rival.remember("the first memory")
+        for number in range(30):
+            rival.remember(f"{number} before the doctor comes")
 
         def amid(look: doctor.Look) -> doctor.Look:
             def faults(connection: apsw.Connection) -> list[str]:
