@@ -19,7 +19,7 @@ from houkai.ops import meaning
 from houkai.storage import audit, derived, files, marks, migrate, reembedding, shape, vectors
 from houkai.storage.database import Database
 
-SALVAGE: Final = "Restore a backup; `houkai list --all -f jsonl` prints what can still be read."
+SALVAGE: Final = "Restore a backup, or copy what can be read: houkai salvage FILE NEW."
 REPAIR: Final = "Run `houkai doctor --repair`; no memory is touched."
 EXAMPLES: Final = 3
 
@@ -236,7 +236,8 @@ def _mend_all(connection: apsw.Connection) -> None:
 
 def failed(name: str, error: HoukaiError) -> Check:
     """Return the check that an error stands for."""
-    return Check(name, False, error.message, error.hint)
+    hint = SALVAGE if isinstance(error, Corrupt) else error.hint
+    return Check(name, False, error.message, hint)
 
 
 def _opened(database: Database, path: Path) -> Check:
@@ -287,8 +288,6 @@ def _looked_at(database: Database) -> Iterator[Check]:
             else:
                 with database.read(fresh=True) as connection:
                     yield look.check(connection)
-        except Corrupt as error:
-            yield Check(look.name, False, error.message, SALVAGE)
         except Busy:
             yield Check(look.name, True, "not checked, because another process was writing")
         except HoukaiError as error:
