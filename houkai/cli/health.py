@@ -48,13 +48,15 @@ def doctor(
 ) -> None:
     """Check the file, its indexes and the model.
 
-    Ends with code 1 when something is wrong. A file that is not there is not made.
+    Ends with code 1 when something is wrong. A file that is not there is not made, and refused if
+    it was named.
     """
     from houkai.ops import doctor as doctors
     from houkai.ops import health
 
     flags = ctx.ensure_object(Place)
     place = settings.load(flags.db, flags.collection)
+    session.refuse_missing(place.db)
     path = Path(place.db.value).expanduser()
     if repair and path.exists():
         doctors.repair(path, place.embedder.value, deep=deep)

@@ -52,7 +52,7 @@ def repair(path: Path, spec: str = BUNDLED, *, deep: bool = False) -> list[Check
     """
     database = Database(path)
     try:
-        with database.read() as connection:
+        with database.read(fresh=True) as connection:
             sound = LOOKS[0].check(connection).ok
         if sound:
             database.write(partial(_mend_all, deep=deep))
@@ -74,7 +74,8 @@ def _mend_all(connection: apsw.Connection, *, deep: bool) -> None:
 
 def failed(name: str, error: HoukaiError) -> Check:
     """Return the check that an error stands for."""
-    return Check(name, False, error.message, error.hint)
+    hint = SALVAGE if isinstance(error, Corrupt) else error.hint
+    return Check(name, False, error.message, hint)
 
 
 def _opened(database: Database, path: Path) -> Check:
@@ -150,10 +151,8 @@ def _looked_at(database: Database, *, deep: bool) -> Iterator[Check]:
             if writes:
                 yield database.write(look.check)
             else:
-                with database.read() as connection:
+                with database.read(fresh=True) as connection:
                     yield look.check(connection)
-        except Corrupt as error:
-            yield Check(look.name, False, error.message, SALVAGE)
         except Busy:
             yield Check(look.name, True, "not checked, because another process was writing")
         except HoukaiError as error:

@@ -11,7 +11,7 @@ import apsw
 
 from houkai.storage import audit, derived, derived_vectors, marks, shape
 
-SALVAGE: Final = "Restore a backup; `houkai list --all -f jsonl` prints what can still be read."
+SALVAGE: Final = "Restore a backup, or copy what can be read: houkai salvage FILE NEW."
 REPAIR: Final = "Run `houkai doctor --repair`; no memory is touched."
 EXAMPLES: Final = 3
 

@@ -140,9 +140,9 @@ class Database:
         sqlite.verify_pragma(connection, "synchronous", level)
         self._log.watch(connection)
 
-    def read(self) -> AbstractContextManager[apsw.Connection]:
+    def read(self, *, fresh: bool = False) -> AbstractContextManager[apsw.Connection]:
         """Yield a connection that sees one unchanging snapshot of the file."""
-        return self._readers.snapshot()
+        return self._readers.snapshot(fresh=fresh)
 
     def write(self, job: Job[T]) -> T:
         """Run `job` on the write connection, commit, and return its result."""

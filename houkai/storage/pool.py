@@ -56,11 +56,14 @@ class Readers:
 
     @contextlib.contextmanager
     def lend(
-        self, connect: Callable[[], apsw.Connection] | None = None
+        self, connect: Callable[[], apsw.Connection] | None = None, *, fresh: bool = False
     ) -> Iterator[apsw.Connection]:
         """Yield a connection for one thread's use, opened by `connect` when none is idle."""
         loan = self._borrow()
         try:
+            if fresh and loan.connection is not None:
+                shut(loan.connection)
+                loan.connection = None
             if loan.connection is None:
                 loan.connection = (connect or self._connect)()
             yield loan.connection
@@ -68,9 +71,13 @@ class Readers:
             self._give_back(loan)
 
     @contextlib.contextmanager
-    def snapshot(self) -> Iterator[apsw.Connection]:
-        """Yield a connection that sees one unchanging state of the file."""
-        with self.lend() as connection, translated():
+    def snapshot(self, *, fresh: bool = False) -> Iterator[apsw.Connection]:
+        """Yield a connection that sees one unchanging state of the file.
+
+        A `fresh` one has read nothing before: FTS5 remembers more from one snapshot to the next
+        than its own integrity check can bear, and reports damage where another process wrote.
+        """
+        with self.lend(fresh=fresh) as connection, translated():
             connection.execute("begin")
             try:
                 yield connection

@@ -96,7 +96,7 @@ def save_memory(
         return None if after is None else _insert(connection, id, after, operation)
     pk: int = connection.execute("select pk from memory where id = ?", (id,)).get
     if after is None:
-        _delete(connection, pk, before)
+        _delete(connection, pk)
     else:
         _update(connection, pk, before, after, operation)
     return pk
@@ -157,12 +157,12 @@ def _update(
             connection.execute(f"delete from {table} where memory = ?", (pk,))
             _enter_names(connection, table, field, pk, after)
     if changed & {"collection", "text_hash"}:
-        vectors.unindex(connection, pk, old["text_hash"])
+        vectors.unindex(connection, pk)
         vectors.index(connection, pk, new["collection"], new["text_hash"])
 
 
-def _delete(connection: apsw.Connection, pk: int, image: Image) -> None:
-    vectors.unindex(connection, pk, words.text_hash(image["text"]))
+def _delete(connection: apsw.Connection, pk: int) -> None:
+    vectors.unindex(connection, pk)
     fulltext.remove(connection, "memory_fts", pk)
     connection.execute("delete from memory where pk = ?", (pk,))
 

@@ -210,6 +210,7 @@ def _index_waiting(connection: apsw.Connection, hash: bytes, model: int) -> None
         (hash, model),
     ).fetchall()
     for pk, collection in waiting:
+        unindex(connection, pk)
         index(connection, pk, collection, hash)
     if waiting:
         tell_others(connection)
@@ -238,11 +239,13 @@ def index(connection: apsw.Connection, pk: int, collection: int, hash: bytes) ->
     )
 
 
-def unindex(connection: apsw.Connection, pk: int, hash: bytes) -> None:
-    """Take a memory's sketches out; one rowid at a time, as vec0 scans for anything else."""
+def unindex(connection: apsw.Connection, pk: int) -> None:
+    """Take a memory's sketches out; one rowid at a time, as vec0 scans for anything else.
+
+    vec0's own table tells which are there, since the vectors that they were made of may be lost.
+    """
     rows = connection.execute(
-        """select ? * 8192 + window from embedding
-           where text_hash = ? and model = (select value from meta where key = 'model')""",
-        (pk, hash),
+        "select rowid from memory_vec_rowids where rowid >= ?1 * 8192 and rowid < (?1 + 1) * 8192",
+        (pk,),
     ).fetchall()
     connection.executemany("delete from memory_vec where rowid = ?", rows)

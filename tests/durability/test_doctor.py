@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import apsw
@@ -10,7 +11,7 @@ import pytest
 
 from houkai import MemoryStore
 from houkai.ops import doctor
-from houkai.ops.looks import LOOKS
+from houkai.ops.looks import LOOKS, Look
 from houkai.storage import connection as sqlite
 from tests.durability.checks import assert_sound, opened
 from tests.support import contents, sha256
@@ -287,3 +288,23 @@ def test_deep_finds_a_vector_that_is_not_its_texts(path: Path) -> None:
     with MemoryStore(path) as store:
         store.reembed()
     assert all(check.ok for check in doctor.examine(path, deep=True))
+
+
+def test_what_others_write_between_two_looks_is_no_damage(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """FTS5 calls damage what another process wrote since the connection last read the index."""
+    with opened(path) as rival:
+        for number in range(30):
+            rival.remember(f"{number} before the doctor comes")
+
+        def amid(look: Look) -> Look:
+            def faults(connection: apsw.Connection) -> list[str]:
+                for number in range(20 if look.name == "indexes" else 1):
+                    rival.remember(f"written before the look at {look.name} {number}")
+                return look.faults(connection)
+
+            return look if look.name in ("words", "past words") else replace(look, faults=faults)
+
+        monkeypatch.setattr(doctor, "LOOKS", tuple(amid(look) for look in LOOKS))
+        assert [one for one in doctor.examine(path) if not one.ok and one.name != "model"] == []
