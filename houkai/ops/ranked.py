@@ -38,6 +38,9 @@ if TYPE_CHECKING:
     Vector = NDArray[np.float32]
 
 
+Words = lexical.Lexicon | past.Lexicon
+
+
 @dataclass(frozen=True)
 class Entry:
     """One candidate on its way through the pipeline."""
@@ -76,8 +79,9 @@ def rank(
             last = known_by(connection, as_of, where.now)
             where = replace(where, now=as_of, known_by=last)
         vector = meaning.confirmed(store, connection, vector, needed=needed)
-        found = _gather(store, connection, asked, vector, where, how, k)
-        scored = _score(store, connection, found, asked, how, where)
+        words = (lexical if as_of is None else past).Lexicon(connection, asked, where)
+        found = _gather(store, connection, asked, vector, where, how, k, words)
+        scored = _score(store, connection, found, asked, how, where, words)
         entries = _best(found, scored, _depth(k, how, reranker))
         if reranker is None or not entries:
             return _finished(store, connection, entries, k, how, where)
@@ -114,6 +118,7 @@ def _gather(
     where: Filter,
     how: Ranking,
     k: int,
+    words: Words,
 ) -> Pool:
     """Unite what both channels find among the eligible."""
     enough = k * how.overfetch
@@ -124,8 +129,7 @@ def _gather(
         near = channels.search(connection, vector, where, held, enough)
     worded: dict[int, float] = {}
     if how.mode == "hybrid":
-        lexicon = past.worded if where.known_by is not None else lexical.search
-        worded = lexicon(connection, asked, where, max(enough, lexical.DEPTH))
+        worded = words.search(max(enough, lexical.DEPTH))
     windows = partial(past.windows, connection, held)
     found = pool.gather(connection, asked, near, worded, vector, windows)
     return found if how.min_cosine is None else found.keep(found.cosine >= how.min_cosine)
@@ -138,15 +142,15 @@ def _score(
     asked: Query,
     how: Ranking,
     where: Filter,
+    words: Words,
 ) -> Scored:
     weights = how.weights or store.settings.hybrid_weights
 
     def blended() -> blend.Parts:
-        held = past.terms_held if where.known_by is not None else lexical.terms_held
         windows = past.windows(connection, store.sketches(), found.pk)
         mean = store.centres().of(connection, where)
         common = centre.common(connection, mean, windows, found.pk)
-        present, weight = held(connection, asked, found.pk, where)
+        present, weight = words.held(found.pk)
         return blend.blend(asked, found, blend.Evidence(present, weight, common))
 
     scored = ranking.score(found, how, weights, where.now, blended)

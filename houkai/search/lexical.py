@@ -23,6 +23,22 @@ COLUMN_WEIGHTS: Final = (1.0, 1.0, 1.0, 1.0, 0.0)
 _WEIGHTS: Final = ", ".join(map(str, COLUMN_WEIGHTS))
 
 
+class Lexicon:
+    """The words of what is known now, for one question."""
+
+    def __init__(self, connection: apsw.Connection, query: Query, where: Filter) -> None:
+        self._asked = (connection, query, where)
+
+    def search(self, limit: int) -> dict[int, float]:
+        """Return the BM25 score, above zero, of the best eligible memories by number."""
+        return search(*self._asked, limit)
+
+    def held(self, pks: Ints) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
+        """Return which terms each candidate holds, and the weight of each term."""
+        connection, query, where = self._asked
+        return terms_held(connection, query, pks, where)
+
+
 def search(
     connection: apsw.Connection, query: Query, where: Filter, limit: int = DEPTH
 ) -> dict[int, float]:
@@ -30,7 +46,8 @@ def search(
     match = query.match(_scope(connection, where))
     if match is None:
         return {}
-    for reach in (2 * limit, -1):
+    # Of the best as of an earlier moment few may be left: they are not looked for first.
+    for reach in (2 * limit, -1) if where.known_by is None else (-1,):
         rows, cut = _best(connection, match, where, limit, reach)
         if len(rows) == limit or not cut:
             break
