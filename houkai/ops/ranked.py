@@ -156,9 +156,7 @@ class _Look:
             near = nearest(self.connection, self._probe, where, self.held, enough)
         worded: dict[int, float] = {}
         if how.mode == "hybrid":
-            search = past.worded if self.then else lexical.search
-            depth = max(enough, lexical.DEPTH)
-            worded = search(self.connection, query, where, depth, enough)
+            worded = self._words.search(max(enough, lexical.DEPTH), enough)
         carried, pairs = self._beside(near.pk, list(worded)) if self.asked.blends else ({}, [])
         score = partial(past.scored, self.connection, self._probe, self.held)
         others = {*carried, *(other for _, other in pairs)}
@@ -187,8 +185,12 @@ class _Look:
     @cached_property
     def terms(self) -> tuple[NDArray[np.bool_], Floats]:
         """Return which of the question's words each candidate holds, and what each word weighs."""
-        held = past.terms_held if self.then else lexical.terms_held
-        return held(self.connection, self.asked.query, self.found.pool.pk, self.asked.where)
+        return self._words.held(self.found.pool.pk)
+
+    @cached_property
+    def _words(self) -> lexical.Lexicon | past.Lexicon:
+        kind = past.Lexicon if self.then else lexical.Lexicon
+        return kind(self.connection, self.asked.query, self.asked.where)
 
     @cached_property
     def scored(self) -> Scored:

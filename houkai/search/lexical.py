@@ -30,6 +30,22 @@ COLUMN_WEIGHTS: Final = (1.0, 1.0, 1.0, 1.0, 0.0)
 _WEIGHTS: Final = ", ".join(map(str, COLUMN_WEIGHTS))
 
 
+class Lexicon:
+    """The words of what is known now, for one question."""
+
+    def __init__(self, connection: apsw.Connection, query: Query, where: Filter) -> None:
+        self._asked = (connection, query, where)
+
+    def search(self, limit: int, at_least: int = 0) -> dict[int, float]:
+        """Return the BM25 score, above zero, of the best eligible memories by number."""
+        return search(*self._asked, limit, at_least)
+
+    def held(self, pks: Ints) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
+        """Return which terms each candidate holds, and the weight of each term."""
+        connection, query, where = self._asked
+        return terms_held(connection, query, pks, where)
+
+
 def search(
     connection: apsw.Connection,
     query: Query,
@@ -41,7 +57,7 @@ def search(
     match = query.match(_scope(connection, where))
     if match is None:
         return {}
-    reach = 4 * limit if where.narrow() else limit + limit // 4
+    reach = 4 * limit if where.narrow() or where.known_by else limit + limit // 4
     enough = min(limit, max(ENOUGH, at_least))
     while True:
         found = _best(connection, match, reach)

@@ -53,7 +53,7 @@ def test_deep_asks_the_model_again(doctor: Callable[..., Any], cli: Runner, path
     """What only the model can tell must be asked of it where the user wants to be sure."""
     assert doctor("--deep") == {}
     assert "every vector is what the model makes of its text" in cli("doctor", "--deep").out
-    tamper(path, "update embedding set vector = zeroblob(20) || substr(vector, 21)")
+    tamper(path, "update embedding set vector = cast(zeroblob(20) || substr(vector, 21) as blob)")
     assert "meaning" in doctor("--deep")
 
 
