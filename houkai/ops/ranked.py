@@ -151,8 +151,7 @@ def _score(
         common = centre.common(connection, mean, windows, found.pk)
         present, weight = held(connection, asked, found.pk, where)
         parts = blend.blend(asked, found, blend.Evidence(present, weight, common))
-        tokens = late.weighed(asked, meant, weight, store.sketches().size(connection))
-        return late.added(connection, found, windows, parts, tokens)
+        return late.added(connection, found, windows, parts, meant and meant.tokens, asked.foreign)
 
     scored = ranking.score(found, how, weights, where.now, blended)
     if how.mode != "hybrid" or weights.graph <= 0:
