@@ -14,6 +14,7 @@ from houkai.embed import default
 from houkai.ops.doctor import repair
 from houkai.ops.salvage import salvage
 from houkai.search.blend import MEASURED
+from houkai.search.late import TOP
 from tests.agreement import disagreements
 from tests.conftest import Opener
 from tests.ops.changing import OLD, rows
@@ -80,6 +81,16 @@ def test_words_that_meet_are_worth_more(store: MemoryStore) -> None:
     with MemoryStore(store.db.path, embedder=WithoutTokens(), clock=store.settings.clock) as plain:
         (first, *_) = plain.recall("who likes a cup of tea?")
     assert best.score == pytest.approx(first.score + late[TEA], abs=1e-3)
+
+
+def test_only_the_best_of_the_first_stage_come_in(store: MemoryStore) -> None:
+    """Reading the words of every candidate would cost more than they are worth."""
+    store.remember_many([f"cup number {n} holds {n % 7} spoons of tea" for n in range(60)])
+    hits = store.recall("a cup of tea", k=63, explain=True)
+    first = [hit.score - hit.explain["late"] for hit in hits]
+    looked_at = [hit.explain["late"] > 0 for hit in hits]
+    assert looked_at == [True] * TOP + [False] * 13
+    assert min(first[:TOP]) > max(first[TOP:]) - 2e-4
 
 
 @pytest.mark.parametrize("options", [{"mode": "semantic"}, {"fusion": "rrf"},
