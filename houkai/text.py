@@ -61,12 +61,6 @@ def words_of(text: str) -> list[str]:
     return _WORD.findall(fold(text))
 
 
-def word_spans(text: str) -> Iterator[tuple[int, str]]:
-    """Yield where each word of a text begins, and the word folded."""
-    for found in _WORD.finditer(text):
-        yield found.start(), fold(found[0])
-
-
 def has_spaceless(word: str) -> bool:
     """Say whether a word holds signs of a script that writes no spaces."""
     return not word.isascii() and _RUN.search(word) is not None

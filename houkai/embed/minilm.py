@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from houkai.embed.lockfile import LockedModel, locked, verify
-from houkai.embed.pieces import FIRST_PIECES, Span, project, telling
+from houkai.embed.pieces import FIRST_PIECES, project, telling
 from houkai.embed.port import Passage, Question
 from houkai.embed.runtime import Runtime, renew_after_fork
 from houkai.embed.windows import batches, windows
@@ -68,25 +68,25 @@ class MiniLM:
     def tokens(self, texts: Sequence[str]) -> list[Passage]:
         """Return what `passages` returns together with each text's token vectors, (pieces, 64)."""
         codes = [self._encode(text, f"texts[{n}]") for n, text in enumerate(texts)]
-        return [passage for passage, _ in self._both(texts, codes)]
+        return list(self._both(texts, codes))
 
     def query_tokens(self, text: str) -> Question:
         """Return what `query` returns together with the question's token vectors."""
-        ((windows, tokens), spans), *_ = self._both([text], [self._encode(text, "text")])
-        return Question(_middle(windows), tokens, spans)
+        (found,) = self._both([text], [self._encode(text, "text")])
+        return Question(_middle(found.windows), found.tokens)
 
-    def _both(self, texts: Sequence[str], codes: list[Any]) -> Iterator[tuple[Passage, list[Span]]]:
-        """Yield each text in vectors, and what its tokens stand for."""
+    def _both(self, texts: Sequence[str], codes: list[Any]) -> Iterator[Passage]:
+        """Yield each text's windows and tokens."""
         parts = [self._cut(code.ids) for code in codes]
         spans = list(_spans(parts))
         vectors, kept = self._run(
             [ids for part in parts for ids in part], {start for start, _ in spans}
         )
         for text, code, (start, stop) in zip(texts, codes, spans, strict=True):
-            offsets = code.offsets[:FIRST_PIECES]
-            chosen = telling(text, code.ids[:FIRST_PIECES], offsets, self._stop)
+            ids, offsets = code.ids[:FIRST_PIECES], code.offsets[:FIRST_PIECES]
+            chosen = telling(text, ids, offsets, self._stop)
             tokens = project(kept[start][chosen], self._projection)
-            yield Passage(vectors[start:stop].copy(), tokens), [offsets[at] for at in chosen]
+            yield Passage(vectors[start:stop].copy(), tokens)
 
     @cached_property
     def _projection(self) -> NDArray[np.float32]:

@@ -46,8 +46,6 @@ class Question(NamedTuple):
 
     vector: NDArray[np.float32]
     tokens: NDArray[np.int8] | None = None
-    spans: Sequence[tuple[int, int]] = ()
-    """What each token stands for: text[start:end]."""
 
 
 class TokenEmbedder(Embedder, Protocol):

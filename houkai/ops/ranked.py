@@ -209,10 +209,9 @@ class _Look:
         present, weight = self.terms
         evidence = blend.Evidence(present, weight, found.worth, found.links)
         parts = blend.blend(query, found.pool, evidence)
-        size = self.held.size(self.connection)
-        tokens = late.weighed(query, self.asked.meant, weight, size)
         windows = partial(past.windows, self.connection, self.held)
-        return late.added(self.connection, found.pool, windows, parts, tokens)
+        tokens = None if self.asked.meant is None else self.asked.meant.tokens
+        return late.added(self.connection, found.pool, windows, parts, tokens, query.foreign)
 
     @cached_property
     def relevance(self) -> float | None:

@@ -1,75 +1,49 @@
 """The second stage: the question's words meet the words of the best candidates one by one.
 
 Each token of the question looks for the token of a memory that is most like it [ColBERT, Khattab
-and Zaharia, SIGIR 2020]; the likenesses, weighted by how rare the words are, are one more addend
-of the blend, on an absolute scale like the others. Memories stored without tokens, by an embedder
-that gives none, get what the others get on average, which moves them neither up nor down.
+and Zaharia, SIGIR 2020]; the mean of these likenesses is one more addend of the blend, on an
+absolute scale like the others. All tokens weigh the same: stop words are not among them, and
+rarity is what the lexical part knows already; weighing by it here measured no better. Memories
+stored without tokens, by an embedder that gives none, get what the others get on average, which
+moves them neither up nor down.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Final, NamedTuple
+from typing import Final
 
 import apsw
 import numpy as np
 from numpy.typing import NDArray
 
-from houkai import text
 from houkai.embed.pieces import SCALE, product
-from houkai.embed.port import Question
 from houkai.errors import Corrupt
 from houkai.search.blend import MEASURED, Constants, Parts
 from houkai.search.pool import Floats, Pool
-from houkai.search.query import Query
 from houkai.search.sketches import Ints, Windows
 
 TOP: Final = 50
-"""Candidates that the second stage looks at; the first stage has seldom lost one by then."""
+"""Candidates that the second stage looks at; looking at 100 measured the same."""
 
 Tokens = NDArray[np.int8]
 
 
-class Weighed(NamedTuple):
-    """The question's tokens, and what each is worth."""
-
-    tokens: Tokens
-    weight: Floats
-
-
-def weighed(asked: Query, meant: Question | None, terms: Floats, size: int) -> Weighed | None:
-    """Return the question's tokens with the idf of their words; None when there is no token.
-
-    `terms` are the weights of the question's terms, of which one that no text holds has 0; such a
-    word is the rarest of all among `size` texts.
-    """
-    if meant is None or meant.tokens is None or not len(meant.tokens):
-        return None
-    rarest = np.log1p(2.0 * size + 1)
-    smooth = np.where(terms > 0, np.log1p(np.exp(terms)), rarest)
-    by_word = {term.text: worth for term, worth in zip(asked.terms, smooth.tolist(), strict=True)}
-    words = list(text.word_spans(asked.text))
-    starts = [start for start, _ in words]
-    of_piece = [words[bisect_right(starts, start) - 1][1] for start, _ in meant.spans]
-    return Weighed(meant.tokens, np.array([by_word.get(word, rarest) for word in of_piece]))
-
-
-def maxsim(question: Weighed, tokens: Tokens, counts: Ints) -> Floats:
+def maxsim(question: Tokens, tokens: Tokens, counts: Ints) -> Floats:
     """Return how well each memory's tokens meet the question's, about 0 to 1.
 
     `tokens` holds the memories' tokens one after the other, `counts` how many each has; one that
     has none meets nothing.
     """
-    best = np.zeros((len(counts), len(question.tokens)))
+    best = np.zeros((len(counts), len(question)))
     some = np.flatnonzero(counts)
     if len(some):
-        turned = np.ascontiguousarray(question.tokens.T, np.float32) / np.float32(SCALE**2)
+        turned = np.ascontiguousarray(question.T, np.float32) / np.float32(SCALE**2)
         meeting = product(tokens.astype(np.float32), turned)
         start = (np.cumsum(counts) - counts)[some]
         best[some] = np.maximum.reduceat(meeting, start, axis=0)
-    met: Floats = np.maximum(best @ question.weight / question.weight.sum(), 0.0)
+    met: Floats = np.maximum(best.mean(axis=1), 0.0)
     return met
 
 
@@ -78,11 +52,13 @@ def added(
     found: Pool,
     windows: Callable[[Ints], Windows],
     parts: Parts,
-    question: Weighed | None,
+    question: Tokens | None,
+    foreign: float = 0.0,
     c: Constants = MEASURED,
 ) -> Parts:
     """Add to the best candidates what their tokens are worth; without tokens nothing changes."""
-    if question is None or not c.late:
+    worth = c.late * (1 - foreign)
+    if question is None or not len(question) or not worth:
         return parts
     top = np.lexsort((-found.pk, -found.created_at, -parts.total()))[:TOP]
     stored = _stored(connection, windows(np.sort(found.pk[top])), found.pk[top])
@@ -90,10 +66,10 @@ def added(
     if not there.any():
         return parts
     met = np.empty(len(top))
-    met[there] = maxsim(question, *_joined(stored, question.tokens.shape[1]))
+    met[there] = maxsim(question, *_joined(stored, question.shape[1]))
     met[~there] = met[there].mean()
     late = np.zeros(len(found))
-    late[top] = c.late * met
+    late[top] = worth * met
     return replace(parts, late=late)
 
 

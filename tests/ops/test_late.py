@@ -14,6 +14,7 @@ from houkai.embed import default
 from houkai.ops.doctor import repair
 from houkai.ops.salvage import salvage
 from houkai.search.blend import MEASURED
+from houkai.search.late import TOP
 from tests.agreement import disagreements
 from tests.conftest import Opener
 from tests.ops.changing import OLD, rows
@@ -77,8 +78,19 @@ def test_words_that_meet_are_worth_more(store: MemoryStore) -> None:
     assert max(late, key=late.__getitem__) == TEA
     assert 0 <= min(late.values()) < late[TEA] <= MEASURED.late * 1.02
     (best, *_) = store.recall("who likes a cup of tea?", explain=True)
-    first = best.score - best.explain["late"]
-    assert 0 < first < best.score
+    with MemoryStore(store.db.path, embedder=WithoutTokens(), clock=store.settings.clock) as plain:
+        (first, *_) = plain.recall("who likes a cup of tea?")
+    assert best.score == pytest.approx(first.score + late[TEA], abs=1e-3)
+
+
+def test_only_the_best_of_the_first_stage_come_in(store: MemoryStore) -> None:
+    """Reading the words of every candidate would cost more than they are worth."""
+    store.remember_many([f"cup number {n} holds {n % 7} spoons of tea" for n in range(60)])
+    hits = store.recall("a cup of tea", k=63, explain=True)
+    first = [hit.score - hit.explain["late"] for hit in hits]
+    looked_at = [hit.explain["late"] > 0 for hit in hits]
+    assert looked_at == [True] * TOP + [False] * 13
+    assert min(first[:TOP]) > max(first[TOP:]) - 2e-4
 
 
 @pytest.mark.parametrize("options", [{"mode": "semantic"}, {"fusion": "rrf"},
@@ -117,6 +129,18 @@ def test_a_text_that_tells_nothing_meets_nothing(store: MemoryStore) -> None:
     store.remember("What is it?")
     late = told(store, "who likes a cup of tea? what is it?")
     assert late["What is it?"] == 0 < late[BOAT]
+
+
+def test_what_the_model_cannot_read_has_no_second_stage(store: MemoryStore) -> None:
+    """Its tokens of a foreign script are noise, as its vectors are."""
+    assert set(told(store, "誰が緑茶を飲みますか").values()) == {0.0}
+    half = told(store, "green tea 緑茶を飲む")
+    assert 0 < half[TEA] < told(store, "green tea")[TEA]
+
+
+def test_a_question_of_stop_words_meets_nothing(store: MemoryStore) -> None:
+    """A mean over no tokens is no number."""
+    assert set(told(store, "who is it").values()) == {0.0}
 
 
 def test_undo_needs_no_model(store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
