@@ -7,7 +7,6 @@ import importlib
 import re
 import shutil
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ from houkai.storage import walks
 from houkai.testing import HashingEmbedder
 from tests.conftest import Opener
 from tests.support import ROOT, Clock
+from tests.tracing import Trace
 
 SOURCES = sorted((ROOT / "houkai").rglob("*.py"))
 COMPOSED = {
@@ -166,28 +166,6 @@ def test_a_match_is_searched_once(sql: str, migrated: apsw.Connection) -> None:
     details = [row[-1] for row in migrated.execute(f"explain query plan {unbound}")]
     assert not [detail for detail in details if PROBED.search(str(detail))]
     migrated.close()
-
-
-@dataclass
-class Trace:
-    """What ran: statements with their bindings, and the rows each read without an index."""
-
-    ran: list[tuple[str, Any]] = field(default_factory=list)
-    scanned: list[tuple[int, str]] = field(default_factory=list)
-
-    def listen(self, connection: apsw.Connection) -> None:
-        """Note everything that a connection runs from now on."""
-
-        def before(cursor: apsw.Cursor, sql: str, bindings: Any) -> bool:
-            self.ran.append((sql, bindings))
-            return True
-
-        def after(event: dict[str, Any]) -> None:
-            steps = event["stmt_status"]["SQLITE_STMTSTATUS_FULLSCAN_STEP"]
-            self.scanned.append((steps, event["sql"]))
-
-        connection.exec_trace = before
-        connection.trace_v2(apsw.SQLITE_TRACE_PROFILE, after)
 
 
 @pytest.fixture
