@@ -51,7 +51,8 @@ class Question(NamedTuple):
 class TokenEmbedder(Embedder, Protocol):
     """An Embedder that also gives vectors of single words, which recall compares one by one.
 
-    What it returns is computed in one run of the model; `fingerprint` covers the tokens too.
+    What it returns is computed in one run of the model; `fingerprint` covers the tokens too. Only
+    houkai's own embedders are asked: `adapt` checks vectors of others and passes on no tokens.
     """
 
     def tokens(self, texts: Sequence[str]) -> list[Passage]:
