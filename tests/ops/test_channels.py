@@ -85,7 +85,11 @@ def test_names_and_links_are_as_they_were(clock: Clock, open_store: Opener) -> N
     clock.advance(60)
     store.unlink(other, best)
     store.edit(best, tags=["okapi"])
+    parted = store.journal(1)[0].ts
+    clock.advance(60)
+    store.edit(best, text="the zebra enclosure flooded again")
     past = {"as_of": then}
+    assert told(store, "zebra enclosure", "linked", as_of=parted) == {}
     assert told(store, "zebra enclosure", "linked", **past).keys() >= {other}
     assert told(store, "zebra enclosure", "linked") == {}
     assert told(store, "gnu", "entity", **past).keys() == {best}
