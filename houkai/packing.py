@@ -8,9 +8,10 @@ import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Final
+from typing import Any, Final
 
 from houkai import text
+from houkai.errors import InputError, shown
 from houkai.model import Memory
 
 TokenCounter = Callable[[str], int]
@@ -76,6 +77,18 @@ def estimate_tokens(line: str) -> int:
     return max(1, round(len(line) / 4))
 
 
+def checked(count: TokenCounter) -> TokenCounter:
+    """Return a token counter that refuses what is no number of tokens. Raises InputError."""
+
+    def counted(line: str) -> int:
+        tokens: Any = count(line)
+        if isinstance(tokens, bool) or not isinstance(tokens, int) or tokens < 0:
+            raise InputError(f"token_counter must return a whole number, got {shown(tokens)}.")
+        return tokens
+
+    return counted
+
+
 def line(memory: Memory) -> str:
     """Render one memory as one item of a list; outside text is quoted and cannot leave its line."""
     marks = ["pinned"] if memory.pinned else []
@@ -85,8 +98,8 @@ def line(memory: Memory) -> str:
         origin = memory.author or memory.source
         marks.append(memory.trust + (f" from {quoted(origin)}" if origin else ""))
         body = quoted(memory.text)
-    shown = f" [{', '.join(marks)}]" if marks else ""
-    return f"- ({memory.type}){shown} {body}"
+    marked = f" [{', '.join(marks)}]" if marks else ""
+    return f"- ({memory.type}){marked} {body}"
 
 
 def quoted(value: str) -> str:
@@ -118,17 +131,17 @@ def fit(
 
     The budget covers the lines; the header stands above them uncounted.
     """
-    cost = count or estimate_tokens
+    cost = checked(count) if count else estimate_tokens
     items: list[PackedMemory] = []
     lines: list[str] = []
     dropped: list[Memory] = []
     used = 0
     for memory, score in ranked:
-        shown = line(memory)
-        tokens = cost(shown)
+        item = line(memory)
+        tokens = cost(item)
         if used + tokens <= budget:
             items.append(PackedMemory(memory, score, tokens))
-            lines.append(shown)
+            lines.append(item)
             used += tokens
         else:
             dropped.append(memory)
@@ -148,8 +161,8 @@ def _block(
 ) -> str:
     if not lines:
         return ""
-    shown = [item.memory for item in items] + [m for group in groups for m in group.memories]
-    caution = [CAUTION] if any(memory.trust != "trusted" for memory in shown) else []
+    inside = [item.memory for item in items] + [m for group in groups for m in group.memories]
+    caution = [CAUTION] if any(memory.trust != "trusted" for memory in inside) else []
     return "\n".join([*([header] if header else []), *caution, *lines])
 
 
@@ -160,10 +173,10 @@ def _folded(
     for members in clusters(dropped, compression.threshold):
         if len(members) < compression.min_group:
             continue
-        shown = _summary(members)
-        tokens = cost(shown)
+        summary = _summary(members)
+        tokens = cost(summary)
         if tokens <= left:
-            groups.append(CompressedGroup(list(members), shown, tokens))
+            groups.append(CompressedGroup(list(members), summary, tokens))
             left -= tokens
     return groups
 
