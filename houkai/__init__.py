@@ -26,14 +26,13 @@ if typing.TYPE_CHECKING:
         SchemaTooNew,
         StorageError,
     )
+    from houkai.hits import Answer, ExplainedHit, Hit
     from houkai.model import (
         Conflict,
         Difference,
         Edge,
         ExpandSpec,
-        ExplainedHit,
         Graph,
-        Hit,
         HybridWeights,
         JournalEntry,
         Link,
@@ -43,6 +42,7 @@ if typing.TYPE_CHECKING:
         TagCount,
         TagRename,
         TrashEntry,
+        UndoPreview,
         Version,
     )
     from houkai.ops.drafts import RememberItem
@@ -72,6 +72,7 @@ __all__ = [
     "MEMORY_TYPES",
     "RECALL_MODES",
     "TRUST_LEVELS",
+    "Answer",
     "AsyncMemoryStore",
     "BadArchive",
     "Busy",
@@ -114,6 +115,7 @@ __all__ = [
     "TagCount",
     "TagRename",
     "TrashEntry",
+    "UndoPreview",
     "Version",
 ]
 
@@ -122,6 +124,7 @@ _HOMES: typing.Final = (
     "houkai.errors",
     "houkai.vocabulary",
     "houkai.model",
+    "houkai.hits",
     "houkai.store",
     "houkai.packing",
     "houkai.ops.drafts",

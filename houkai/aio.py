@@ -140,6 +140,7 @@ class AsyncMemoryStore:
     remember_many = offload(ops.memories.remember_many)
     edit = offload(ops.memories.edit)
     forget = offload(ops.removal.forget)
+    forget_many = offload(ops.removal.forget_many)
     nuke = offload(ops.removal.nuke)
 
     get = offload(ops.listing.get)
@@ -186,6 +187,7 @@ class AsyncMemoryStore:
     undo = offload(ops.undoing.undo)
     undo_last = offload(ops.undoing.undo_last)
     undo_since = offload(ops.undoing.undo_since)
+    preview_undo = offload(ops.undoing.preview_undo)
     redo = offload(ops.undoing.redo)
 
     reembed = offload(ops.reembed.reembed)

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from houkai import clock, render
-from houkai.model import ExplainedHit, Hit, Memory
+from houkai.hits import ExplainedHit, Hit
+from houkai.model import Memory
 from houkai.ops.drafts import RememberItem
 from houkai.store import MemoryStore
 

@@ -93,7 +93,14 @@ class Store:
 
         The work may run twice, so it depends on nothing but its transaction.
         """
-        act = Act(
+        act = self.act(op, meta=meta, batch=batch)
+        return self.db.write(recorded(act, self.settings.clock, work))
+
+    def act(
+        self, op: str, *, meta: Mapping[str, Any] | None = None, batch: str | None = None
+    ) -> Act:
+        """Return what an operation of this store says of itself."""
+        return Act(
             op,
             self.actor,
             collection=self.collection,
@@ -102,7 +109,6 @@ class Store:
             meta=meta or {},
             images=self.settings.journal_enabled,
         )
-        return self.db.write(recorded(act, self.settings.clock, work))
 
     def sketches(self) -> Sketches:
         """Return the sketches to search: the file's at first, a copy in RAM from then on."""

@@ -73,21 +73,6 @@ class Memory:
         return cls(**values)
 
 
-class Hit(NamedTuple):
-    """A recalled memory and its score."""
-
-    memory: Memory
-    score: float
-
-
-class ExplainedHit(NamedTuple):
-    """A recalled memory, its score, and how the score came about."""
-
-    memory: Memory
-    score: float
-    explain: dict[str, Any]
-
-
 class Neighbor(NamedTuple):
     """A memory reached along links, and the relation of the link that reached it."""
 
@@ -240,6 +225,7 @@ class JournalEntry:
     changes: int = 1
     undoes: int | None = None
     undone_by: int | None = None
+    session: str | None = None
 
     @property
     def summary(self) -> str:
@@ -278,3 +264,16 @@ class Difference:
         if self.before is None:
             return "added"
         return "removed" if self.after is None else "changed"
+
+
+@dataclass(frozen=True)
+class UndoPreview:
+    """What an undo would take back, newest first, and what that would make of each row.
+
+    Where it would be refused, `refusal` says why and `rows` names what stands in the way.
+    """
+
+    operations: list[JournalEntry] = field(default_factory=list)
+    changes: list[Difference] = field(default_factory=list)
+    refusal: str | None = None
+    rows: list[str] = field(default_factory=list)

@@ -47,6 +47,7 @@ class RankingOptions(TypedDict, total=False):
     fusion: params.FusionName
     weights: HybridWeights | None
     min_cosine: params.MinCosine
+    min_relevance: params.MinRelevance
     overfetch: params.Overfetch
     diversity: params.Diversity
     dedup_threshold: params.DedupThreshold

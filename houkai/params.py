@@ -168,6 +168,11 @@ MinCosine = Annotated[
     Doc("Drop what is less similar in meaning than this, -1 to 1; may leave nothing."),
     Between(-1, 1),
 ]
+MinRelevance = Annotated[
+    float | None,
+    Doc("Answer nothing when the collection seems to hold no answer: 0.4 is calibrated, 0 is off."),
+    Between(0, 2),
+]
 Diversity = Annotated[
     float | None,
     Doc("Share of relevance against novelty in what is chosen, 0 to 1; off when left out."),
@@ -235,8 +240,18 @@ AsOf = Annotated[
 ]
 DoneSince = Annotated[
     Moment,
-    Doc('Everything done at or after this: epoch, ISO, or "7d" ago.'),
+    Doc('Only what was done at or after this: epoch, ISO, or "7d" ago.'),
     AsMoment(zero="moment"),
+]
+DoneUntil = Annotated[
+    Moment | None,
+    Doc('Only what was done at or before this: epoch, ISO, or "7d" ago.'),
+    AsMoment(),
+]
+PruneBefore = Annotated[
+    Moment | None,
+    Doc('Drop what was replaced at or before this: epoch, ISO, or "90d" ago.'),
+    AsMoment(),
 ]
 AskedAt = Annotated[
     Moment | None,
@@ -249,6 +264,9 @@ RecallAsOf = Annotated[
     AsMoment(),
 ]
 Actor = Annotated[str | None, Doc("Only what this actor did: lib, cli, mcp or a name."), _label]
+Session = Annotated[
+    str | None, Doc("Only what was done in this session of an agent, by the session's id."), _label
+]
 KeepLast = Annotated[
     int | None,
     Doc("How many of the newest operations to keep whole."),

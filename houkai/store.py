@@ -68,9 +68,8 @@ class MemoryStore(Store):
         _check_callables(
             contradiction_fn=contradiction_fn, reranker=reranker, importance_fn=importance_fn
         )
-        weights = check_weights(
-            HybridWeights() if hybrid_weights is None else hybrid_weights, "hybrid_weights"
-        )
+        weights = HybridWeights() if hybrid_weights is None else hybrid_weights
+        weights = check_weights(weights, "hybrid_weights")
         model = as_embedder(where.embedder.value if embedder is None else embedder)
         database = Database(where.db.value, durability=durability)
         super().__init__(
@@ -98,7 +97,8 @@ class MemoryStore(Store):
 
         The view shares the open file; leaving or closing it does not close the store.
         """
-        view = super().as_actor(clean(_options, {"actor": name})["actor"], session)
+        given = clean(_options, {"actor": name, "session": session})
+        view = super().as_actor(given["actor"], given["session"])
         view._owner = False
         return view
 
@@ -129,6 +129,7 @@ class MemoryStore(Store):
     remember_many = ops.memories.remember_many
     edit = ops.memories.edit
     forget = ops.removal.forget
+    forget_many = ops.removal.forget_many
     nuke = ops.removal.nuke
 
     get = ops.listing.get
@@ -175,6 +176,7 @@ class MemoryStore(Store):
     undo = ops.undoing.undo
     undo_last = ops.undoing.undo_last
     undo_since = ops.undoing.undo_since
+    preview_undo = ops.undoing.preview_undo
     redo = ops.undoing.redo
 
     reembed = ops.reembed.reembed
@@ -188,6 +190,7 @@ def _options(
     conflict_threshold: params.ConflictThreshold,
     journal_enabled: bool,
     durability: Durability,
+    session: params.Session,
 ) -> None:
     """Carry the rules of what a store is opened with."""
 

@@ -30,6 +30,7 @@ LAYERS: dict[str, int] = {
             "clock",
             "text",
             "model",
+            "hits",
             "rules",
             "params",
             "options",
@@ -56,7 +57,7 @@ STRANGERS = [("storage", "embed"), ("doors", "cli")]
 """Pairs of one layer that must not know each other."""
 HEAVY = {"numpy", "onnxruntime", "tokenizers", "mcp", "pydantic", "rich", "starlette", "uvicorn",
          "huggingface_hub", "textual", "sqlite_vec"}  # fmt: skip
-AT_HOME = {"search": {"numpy"}, "ops/ranked.py": {"numpy"},
+AT_HOME = {"search": {"numpy"}, "ops/ranked.py": {"numpy"}, "ops/entries.py": {"numpy"},
            "doors": {"mcp", "pydantic", "starlette", "uvicorn"},
            "cli": {"rich"}, "render": {"rich"}}  # fmt: skip
 """Where a heavy package may be imported at module level: in what is itself imported late."""

@@ -13,17 +13,23 @@ app = typer.Typer()
 
 @app.command("forget")
 def forget(ctx: typer.Context, ids: options.Ids, yes: options.Yes = False) -> None:
-    """Delete memories with their links; undo brings them back."""
+    """Delete memories with their links; undo brings them back.
+
+    Several are one operation: one undo brings all of them back.
+    """
     with session.opened(ctx) as store:
         found = [store.get(whole) for whole in dict.fromkeys(map(store.find_id, ids))]
         memories = [memory for memory in found if memory is not None]
         lines = [f"{render.short(m.id)} {render.excerpt(m.text, 80)}" for m in memories]
         what = "this memory" if len(lines) == 1 else f"these {len(lines)} memories"
         session.confirm(f"Forget {what}?", yes=yes, about=lines)
+        gone = store.forget_many([memory.id for memory in memories])
         for memory, line in zip(memories, lines, strict=True):
-            if not store.forget(memory.id):
-                raise NotFound(f"{memory.id} was forgotten by somebody else meanwhile.")
-            session.say(f"Forgot {line}")
+            if memory.id in gone:
+                session.say(f"Forgot {line}")
+        missed = [memory.id for memory in memories if memory.id not in gone]
+        if missed:
+            raise NotFound(f"{missed[0]} was forgotten by somebody else meanwhile.")
 
 
 @app.command("nuke")

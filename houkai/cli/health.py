@@ -17,6 +17,9 @@ app = typer.Typer()
 Repair = Annotated[
     bool, typer.Option("--repair", help="First make the search indexes anew; no memory changes.")
 ]
+Deep = Annotated[
+    bool, typer.Option("--deep", help="Also embed every text again and compare: it takes long.")
+]
 
 
 @app.command("stats")
@@ -37,20 +40,27 @@ def stats(ctx: typer.Context, as_json: options.AsJson = False) -> None:
 
 
 @app.command("doctor")
-def doctor(ctx: typer.Context, repair: Repair = False, as_json: options.AsJson = False) -> None:
+def doctor(
+    ctx: typer.Context,
+    repair: Repair = False,
+    deep: Deep = False,
+    as_json: options.AsJson = False,
+) -> None:
     """Check the file, its indexes and the model.
 
-    Ends with code 1 when something is wrong. A file that is not there is not made.
+    Ends with code 1 when something is wrong. A file that is not there is not made, and refused if
+    it was named.
     """
     from houkai.ops import doctor as doctors
     from houkai.ops import health
 
     flags = ctx.ensure_object(Place)
     place = settings.load(flags.db, flags.collection)
+    session.refuse_missing(place.db)
     path = Path(place.db.value).expanduser()
     if repair and path.exists():
-        doctors.repair(path)
-    checks = health.doctor(place)
+        doctors.repair(path, place.embedder.value, deep=deep)
+    checks = health.doctor(place, deep=deep)
     well = all(check.ok for check in checks)
     if as_json:
         told = {"ok": well, "checks": [check.to_dict() for check in checks]}

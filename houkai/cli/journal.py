@@ -23,21 +23,13 @@ Number = Annotated[
 ]
 
 
-Before = Annotated[
-    str | None,
-    typer.Option(
-        "--before",
-        metavar="WHEN",
-        show_default=False,
-        help='Drop what was replaced before this moment: epoch, ISO, or "90d" ago.',
-    ),
-]
 Apply = Annotated[bool, typer.Option("--apply", help="Do it; else only tell what would happen.")]
 
 
 class PruneOptions(TypedDict, total=False):
-    """What to keep."""
+    """What to drop, and what to keep."""
 
+    before: params.PruneBefore
     keep_last: params.KeepLast
 
 
@@ -45,7 +37,7 @@ class JournalOptions(options.WhoAndWhen, total=False):
     """Which operations to show."""
 
     op: params.OperationName
-    until: params.Until
+    until: params.DoneUntil
 
 
 @app.command("tail")
@@ -74,7 +66,6 @@ def show(ctx: typer.Context, operation: options.Operation, format: options.Outpu
 @options.takes(PruneOptions)
 def prune(
     ctx: typer.Context,
-    before: Before = None,
     apply: Apply = False,
     as_json: options.AsJson = False,
     **more: Any,
@@ -85,7 +76,7 @@ def prune(
     Without --apply nothing is changed.
     """
     with session.opened(ctx) as store:
-        told = store.prune_journal(before=before, dry_run=not apply, **options.given(more))
+        told = store.prune_journal(dry_run=not apply, **options.given(more))
     if as_json:
         session.show_json(told)
         return

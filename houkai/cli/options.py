@@ -73,6 +73,7 @@ class WhoAndWhen(TypedDict, total=False):
 
     memory_id: params.MemoryId
     actor: params.Actor
+    session: params.Session
     since: params.DoneSince
 
 

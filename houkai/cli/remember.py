@@ -33,7 +33,7 @@ def remember(
     The text may come from a pipe: git log -1 | houkai remember -t episodic -g release
     """
     said = spoken(text)
-    with session.opened(ctx) as store:
+    with session.opened(ctx, make=True) as store:
         memory = store.remember(said, **options.given(more))
     session.show_memory(memory, format, memory.id)
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from houkai import notes, render
+from houkai import notes, render, settings
 from houkai.cli.place import Place
 from houkai.errors import InputError
 
@@ -21,11 +22,16 @@ ACTOR = "cli"
 
 
 @contextmanager
-def opened(ctx: typer.Context) -> Iterator[MemoryStore]:
-    """Open the store that the flags, the environment or the config file name."""
+def opened(ctx: typer.Context, *, make: bool = False) -> Iterator[MemoryStore]:
+    """Open the store that the flags, the environment or the config file name.
+
+    A file that was named for this command is made only if `make`. Raises InputError.
+    """
     from houkai.store import MemoryStore
 
     place = ctx.ensure_object(Place)
+    if not make:
+        refuse_missing(settings.load(place.db, place.collection).db)
     with notes.listening() as heard:
         try:
             with MemoryStore(place.db, place.collection, actor=ACTOR) as store:
@@ -33,6 +39,20 @@ def opened(ctx: typer.Context) -> Iterator[MemoryStore]:
         finally:
             for sentence in heard:
                 note(sentence)
+
+
+def refuse_missing(db: settings.Place) -> None:
+    """Refuse a file that is not there if a flag or the environment names it: it is mistyped.
+
+    What the config file names and the default are made when they are first used.
+    """
+    if db.origin not in ("flag", "HOUKAI_DB") or db.value == ":memory:":
+        return
+    if not Path(db.value).expanduser().exists():
+        raise InputError(
+            f"There is no memory file at {db.value}.",
+            hint="Check the path; `houkai remember` makes a new file.",
+        )
 
 
 def say(text: str) -> None:

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from houkai import render
-from houkai.cli import options, session
+from houkai import params, render
+from houkai.cli import differences, options, session
+from houkai.errors import Diverged
 from houkai.model import JournalEntry
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 app = typer.Typer()
 
 Last = Annotated[bool, typer.Option("--last", help="Undo the last operation, as no argument does.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help=options.sentence(params.DryRun))]
 Maybe = Annotated[
     str | None,
     typer.Argument(
@@ -33,13 +35,15 @@ def undo(
     ctx: typer.Context,
     operation: Maybe = None,
     last: Last = False,
+    dry_run: DryRun = False,
     format: options.Output = "auto",
     **more: Any,
 ) -> None:
     """Undo the last operation, a named one, or all since a moment.
 
-    Repeated, it steps further back; `redo` steps forward. --memory and --actor choose the last
-    operation of that memory or actor; with --since everything of theirs since then is undone.
+    Repeated, it steps further back; `redo` steps forward. --memory, --actor and --session choose
+    the last operation of theirs; with --since everything of theirs since then is undone, or
+    nothing where one operation cannot be.
     """
     only = options.given(more)
     if operation is not None and (last or only):
@@ -47,9 +51,12 @@ def undo(
     with session.opened(ctx) as store:
         if "memory_id" in only:
             only["memory_id"] = store.find_id(only["memory_id"], forgotten=True)
-        entries = _undone(store, operation, only)
-        _tell(store, entries, "Undid", format)
-    if not entries:
+        if dry_run:
+            found = _rehearsed(store, operation, only, format)
+        else:
+            found = _undone(store, operation, only)
+            _tell(store, found, "Undid", format)
+    if not found:
         print("Nothing is left to undo.", file=sys.stderr)
         raise typer.Exit(1)
 
@@ -61,6 +68,22 @@ def _undone(store: MemoryStore, operation: str | None, only: dict[str, Any]) -> 
         return store.undo_since(**only)
     entry = store.undo_last(**only)
     return [] if entry is None else [entry]
+
+
+def _rehearsed(
+    store: MemoryStore, operation: str | None, only: dict[str, Any], format: render.Format
+) -> list[JournalEntry]:
+    """Print what an undo would change. Raises Diverged where it would be refused."""
+    preview = store.preview_undo(operation, **only)
+    if format == "auto":
+        for entry in preview.operations:
+            what = render.about(render.entry_record(entry))
+            session.say(f"Would undo {entry.operation}: {what}")
+    if preview.changes:
+        differences.show(preview.changes, format, "")
+    if preview.refusal is not None:
+        raise Diverged(preview.refusal, preview.rows)
+    return preview.operations
 
 
 @app.command("redo")

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Final, Generic, Literal, NamedTuple, TypeVar
 from houkai import ops, params
 from houkai.errors import InputError, NotFound
 from houkai.handle import Store
-from houkai.model import Conflict, JournalEntry, Memory, Neighbor, Step
+from houkai.model import Conflict, JournalEntry, Memory, Neighbor, Step, UndoPreview
 from houkai.ops.drafts import RememberItem
 from houkai.ops.memories import Entered
 from houkai.ops.table import Operation
@@ -97,6 +97,7 @@ def undo(
     operation: params.OperationRef | None = None,
     memory_id: params.MemoryId | None = None,
     actor: params.Actor = None,
+    session: params.Session = None,
 ) -> Reversal:
     """Undo one operation as a whole: the newest that still stands, or the one named.
 
@@ -104,12 +105,29 @@ def undo(
     Repeated calls step further back; each undo can itself be undone.
     """
     if operation is None:
-        entry = ops.undoing.undo_last(store, memory_id, actor)
-    elif memory_id is None and actor is None:
+        entry = ops.undoing.undo_last(store, memory_id, actor, session)
+    elif memory_id is actor is session is None:
         entry = ops.undoing.undo(store, operation)
     else:
-        raise InputError("Give operation alone, or memory_id and actor without it.")
+        raise InputError("Give operation alone, or memory_id, actor and session without it.")
     return _reversal(store, entry, "Nothing is left to undo.")
+
+
+def preview_undo(
+    store: Store,
+    operation: params.OperationRef | None = None,
+    memory_id: params.MemoryId | None = None,
+    actor: params.Actor = None,
+    session: params.Session = None,
+    since: params.DoneSince | None = None,
+) -> UndoPreview:
+    """Show what an undo would change, and why it would be refused, without changing anything.
+
+    It chooses as `undo` does; with `since` it shows what `undo_since` would undo.
+    """
+    return ops.undoing.preview_undo(
+        store, operation, memory_id=memory_id, actor=actor, session=session, since=since
+    )
 
 
 def redo(store: Store, operation: params.OperationRef | None = None) -> Reversal:
@@ -148,13 +166,13 @@ def journal_tail(
     op: params.OperationName = None,
     actor: params.Actor = None,
     memory_id: params.MemoryId | None = None,
-    since: params.Since = None,
-    until: params.Until = None,
+    session: params.Session = None,
+    since: params.DoneSince | None = None,
+    until: params.DoneUntil = None,
 ) -> list[JournalEntry]:
     """Return the newest operations first, one entry each, whoever did them."""
-    return ops.history.journal(
-        store, n, op=op, actor=actor, memory_id=memory_id, since=since, until=until
-    )
+    given = {name: value for name, value in locals().items() if name not in ("store", "n")}
+    return ops.history.journal(store, n, **given)
 
 
 def neighbors(
@@ -235,6 +253,7 @@ FORMS: Final[Mapping[str, Callable[..., Any]]] = {
         edit,
         find_path,
         undo,
+        preview_undo,
         redo,
         state_at,
         get_at,

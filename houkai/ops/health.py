@@ -12,7 +12,8 @@ import houkai
 from houkai.embed import lockfile, minilm
 from houkai.errors import HoukaiError
 from houkai.handle import Store
-from houkai.ops.doctor import Check, examine, failed
+from houkai.ops.doctor import examine, failed
+from houkai.ops.looks import Check
 from houkai.settings import UserSettings
 from houkai.storage import audit, files, migrate, reembedding, vectors
 from houkai.storage.database import MEMORY
@@ -61,16 +62,17 @@ def versions() -> dict[str, str]:
     }
 
 
-def doctor(place: UserSettings) -> list[Check]:
+def doctor(place: UserSettings, *, deep: bool = False) -> list[Check]:
     """Check the file that the settings name, and the model, without changing either.
 
     A file that is not there is not made. It never raises for what it finds: that is a check.
+    With `deep` every text is embedded again and compared.
     """
     checks = [_settings(place)]
     path = None if place.db.value == MEMORY else Path(place.db.value).expanduser()
     if path is not None:
         checks.append(_beside(path))
-        checks.extend(examine(path, place.embedder.value))
+        checks.extend(examine(path, place.embedder.value, deep=deep))
     checks.append(_model_files())
     return checks
 

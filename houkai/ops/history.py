@@ -36,14 +36,17 @@ def journal(
     op: params.OperationName = None,
     actor: params.Actor = None,
     memory_id: params.MemoryId | None = None,
-    since: params.Since = None,
-    until: params.Until = None,
+    session: params.Session = None,
+    since: params.DoneSince | None = None,
+    until: params.DoneUntil = None,
 ) -> list[JournalEntry]:
     """Return the newest operations first, one entry each."""
     given = {name: value for name, value in locals().items() if name != "store"}
     values = clean(journal, given, at=store.now())
     parts = ["(o.collection is null or o.collection = :collection)"]
-    parts += [f"o.{name} = :{name}" for name in ("op", "actor") if values[name] is not None]
+    parts += [
+        f"o.{name} = :{name}" for name in ("op", "actor", "session") if values[name] is not None
+    ]
     parts += ["o.at >= :since"] if values["since"] is not None else []
     parts += ["o.at <= :until"] if values["until"] is not None else []
     if values["memory_id"] is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any, Unpack
 
 from houkai import options, packing, params
@@ -33,15 +34,17 @@ def recall_pack(
     """Return the most relevant memories as a text block that fits a token budget.
 
     Items are taken in rank order; one too long for what is left is passed over. Text that is not
-    trusted is quoted on its own line and marked. Raises InputError.
+    trusted is quoted on its own line and marked. Where nothing is relevant, nothing is packed
+    and `near_misses` says how many were held back. Raises InputError.
     """
     given = {"query": query, "max_items": max_items, "touch": touch, **named}
     values = clean(recall_pack, given, at=store.now())
     budget = _take_budget(values)
     k, touch = values.pop("max_items"), values.pop("touch")
-    ranked = find(store, {**values, "k": k}, reranker)
+    ranked = find(store, {**values, **_careful(store, values), "k": k}, reranker)
     hits = [(one.memory, one.score) for one in ranked]
-    return _pack(store, hits, values, budget, touch, token_counter)
+    result = _pack(store, hits, values, budget, touch, token_counter)
+    return replace(result, near_misses=ranked.near_misses)
 
 
 def auto_context_pack(
@@ -64,12 +67,21 @@ def auto_context_pack(
     budget = _take_budget(values)
     task, phrases, touch = values.pop("task"), values.pop("max_phrases"), values.pop("touch")
     queries = [task, *packing.key_phrases(task, phrases, STOP_WORDS)]
-    answers = [
-        [one.memory for one in find(store, {**values, "query": query, "k": PER_QUERY}, reranker)]
-        for query in queries
-    ]
-    result = _pack(store, joined(answers), values, budget, touch, token_counter)
-    return PackResult(**{**result.__dict__, "queries": queries})
+    asked = {**values, **_careful(store, values), "k": PER_QUERY}
+    answers = [find(store, {**asked, "query": query}, reranker) for query in queries]
+    found = joined([one.memory for one in answer] for answer in answers)
+    result = _pack(store, found, values, budget, touch, token_counter)
+    missed = 0 if found else max(answer.near_misses for answer in answers)
+    return replace(result, queries=queries, near_misses=missed)
+
+
+def _careful(store: Store, values: dict[str, Any]) -> dict[str, Any]:
+    """Have nothing packed where nothing is relevant, by the model this was measured with."""
+    from houkai.embed.minilm import MODEL  # what a pack loads anyway, and a listing never
+
+    if "min_relevance" in values or store.embedder.name != MODEL:
+        return {}
+    return {"min_relevance": packing.LEAST_RELEVANCE}
 
 
 def joined(answers: Iterable[Sequence[Memory]]) -> list[tuple[Memory, float]]:

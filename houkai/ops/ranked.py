@@ -2,51 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, Final
 
 import apsw
 import numpy as np
 from numpy.typing import NDArray
 
 from houkai.embed.port import Question
-from houkai.errors import InputError, shown
 from houkai.handle import Reranker, Store
-from houkai.model import ExpandSpec, Memory
-from houkai.ops import meaning
+from houkai.hits import Answer
+from houkai.model import Memory
+from houkai.ops import entries, meaning
+from houkai.ops.entries import Entry
 from houkai.ops.history import known_by
 from houkai.ops.hydration import hydrate
 from houkai.search import (
     blend,
-    centre,
+    bm25,
     dense,
     expansion,
     late,
     lexical,
+    names,
     past,
     pool,
     proximity,
     ranking,
-    select,
 )
-from houkai.search.pool import Pool
+from houkai.search.pool import Floats, Pool
 from houkai.search.query import Query
 from houkai.search.ranking import Ranking, Scored
+from houkai.search.relevance import FIRST, relevance
+from houkai.search.sketches import Ints, Probe, Sketches
 from houkai.storage.eligible import Filter
 
 if TYPE_CHECKING:
     Vector = NDArray[np.float32]
 
-
-@dataclass(frozen=True)
-class Entry:
-    """One candidate on its way through the pipeline."""
-
-    pk: int
-    score: float
-    explain: dict[str, Any] = field(default_factory=dict)
+SEEDS: Final = 10
+"""Best of each channel whose links bring further candidates."""
+BESIDE: Final = 200
+"""Links that are followed."""
 
 
 @dataclass(frozen=True)
@@ -58,113 +57,72 @@ class Ranked:
     explain: dict[str, Any]
 
 
+@dataclass(frozen=True)
+class Asked:
+    """A recall: the question, its vectors, how many answers, what is eligible, how to rank."""
+
+    query: Query
+    meant: Question | None
+    k: int
+    where: Filter
+    how: Ranking
+
+    @property
+    def blends(self) -> bool:
+        """Say whether the default fusion ranks."""
+        return self.how.mode == "hybrid" and self.how.resolved() == "blend"
+
+
+@dataclass(frozen=True)
+class Found:
+    """Candidates of all channels, and what only some of the channels know about them."""
+
+    pool: Pool
+    worth: Floats
+    """What the names that each carries are worth."""
+    links: Sequence[tuple[int, int]]
+    """Links between candidates, as pairs of places in the pool."""
+
+
 def rank(
     store: Store,
-    asked: Query,
+    query: Query,
     k: int,
     where: Filter,
     how: Ranking,
     *,
     as_of: float | None = None,
     reranker: Reranker | None = None,
-) -> list[Ranked]:
+) -> Answer[Ranked]:
     """Return up to `k` eligible memories, best first, and what expansion appends to them."""
     if k <= 0:
-        return []
-    needed = how.mode == "semantic"
-    meant = meaning.of_query(store, asked.text, needed=needed)
+        return Answer()
+    needed, held = how.mode == "semantic", store.sketches()
+    meant = meaning.of_query(store, query.text, needed=needed)
     with store.read() as connection:
         if as_of is not None:
-            last = known_by(connection, as_of, where.now)
-            where = replace(where, now=as_of, known_by=last)
+            where = replace(where, now=as_of, known_by=known_by(connection, as_of, where.now))
         meant = meaning.confirmed(store, connection, meant, needed=needed)
-        found = _gather(store, connection, asked, meant and meant.vector, where, how, k)
-        scored = _score(store, connection, found, asked, meant, how, where)
-        entries = _best(found, scored, _depth(k, how, reranker))
-        if reranker is None or not entries:
-            return _finished(store, connection, entries, k, how, where)
-        known = hydrate(store, connection, where, [entry.pk for entry in entries])
+        look = _Look(store, connection, held, Asked(query, meant, k, where, how))
+        ordered = entries.best(look.found.pool, look.scored, _depth(k, how, reranker))
+        if how.min_relevance and (sure := look.relevance) is not None and sure < how.min_relevance:
+            return _nothing(ordered[:k], sure)
+        if reranker is None or not ordered:
+            return look.finished(ordered)
+        known = hydrate(store, connection, where, [entry.pk for entry in ordered])
     # A model may take its time, and may use the store itself: no snapshot is held meanwhile.
-    entries = _reranked(asked, entries, reranker, known)
+    ordered = entries.reranked(query, ordered, reranker, known)
     with store.read() as connection:
         there = hydrate(store, connection, where, list(known))
-        entries = [e for e in entries if e.pk in there and there[e.pk].id == known[e.pk].id]
-        return _finished(store, connection, entries, k, how, where)
+        ordered = [e for e in ordered if e.pk in there and there[e.pk].id == known[e.pk].id]
+        return replace(look, connection=connection).finished(ordered)
 
 
-def _finished(
-    store: Store,
-    connection: apsw.Connection,
-    entries: list[Entry],
-    k: int,
-    how: Ranking,
-    where: Filter,
-) -> list[Ranked]:
-    """Cut the candidates to the answer, and bring what is linked to it."""
-    entries = _joined(connection, entries, k, how.expand, where)
-    entries = _selected(store, connection, entries, k, how)
-    entries += _appended(connection, entries, how.expand, where)
-    found = hydrate(store, connection, where, [entry.pk for entry in entries])
-    return [Ranked(found[e.pk], e.score, e.explain) for e in entries if e.pk in found]
-
-
-def _gather(
-    store: Store,
-    connection: apsw.Connection,
-    asked: Query,
-    vector: Vector | None,
-    where: Filter,
-    how: Ranking,
-    k: int,
-) -> Pool:
-    """Unite what both channels find among the eligible."""
-    enough = k * how.overfetch
-    held = store.sketches()
-    channels = past if where.known_by is not None else dense
-    near = dense.NONE
-    if vector is not None:
-        near = channels.search(connection, vector, where, held, enough)
-    worded: dict[int, float] = {}
-    if how.mode == "hybrid":
-        lexicon = past.worded if where.known_by is not None else lexical.search
-        worded = lexicon(connection, asked, where, max(enough, lexical.DEPTH))
-    windows = partial(past.windows, connection, held)
-    found = pool.gather(connection, asked, near, worded, vector, windows)
-    return found if how.min_cosine is None else found.keep(found.cosine >= how.min_cosine)
-
-
-def _score(
-    store: Store,
-    connection: apsw.Connection,
-    found: Pool,
-    asked: Query,
-    meant: Question | None,
-    how: Ranking,
-    where: Filter,
-) -> Scored:
-    weights = how.weights or store.settings.hybrid_weights
-
-    def blended() -> blend.Parts:
-        held = past.terms_held if where.known_by is not None else lexical.terms_held
-        windows = past.windows(connection, store.sketches(), found.pk)
-        mean = store.centres().of(connection, where)
-        common = centre.common(connection, mean, windows, found.pk)
-        present, weight = held(connection, asked, found.pk, where)
-        parts = blend.blend(asked, found, blend.Evidence(present, weight, common))
-        return late.added(connection, found, windows, parts, meant and meant.tokens, asked.foreign)
-
-    scored = ranking.score(found, how, weights, where.now, blended)
-    if how.mode != "hybrid" or weights.graph <= 0:
-        return scored
-    links = expansion.links_within(connection, found.pk.tolist())
-    near = proximity.proximity(ranking.seed(found, scored), links)
-    return scored if near is None else ranking.with_graph(scored, near, weights.graph, found)
-
-
-def _best(found: Pool, scored: Scored, depth: int) -> list[Entry]:
-    """Return the candidates best first; newer memories win ties."""
-    order = np.lexsort((-found.pk, -found.created_at, -scored.score))[:depth].tolist()
-    return [Entry(int(found.pk[i]), float(scored.score[i]), scored.explain(i)) for i in order]
+def _nothing(missed: list[Entry], sure: float) -> Answer[Ranked]:
+    answer: Answer[Ranked] = Answer()
+    answer.relevance, answer.near_misses = sure, len(missed)
+    answer.best_score = missed[0].score if missed else None
+    return answer
 
 
 def _depth(k: int, how: Ranking, reranker: Reranker | None) -> int:
@@ -173,109 +131,118 @@ def _depth(k: int, how: Ranking, reranker: Reranker | None) -> int:
     return k * how.overfetch if reranker or choosy or joining else k
 
 
-def _reranked(
-    asked: Query,
-    entries: list[Entry],
-    reranker: Reranker,
-    known: Mapping[int, Memory],
-) -> list[Entry]:
-    """Let a stronger model score the candidates anew. Raises InputError on what is no score."""
-    if not callable(reranker):
-        raise InputError(f"reranker must be a function, got {shown(reranker)}.")
-    answer = reranker(asked.text, [known[entry.pk] for entry in entries])
-    try:
-        scores = [float(score) for score in answer]
-    except (TypeError, ValueError):
-        raise InputError(f"reranker must return a list of numbers, got {shown(answer)}.") from None
-    if len(scores) != len(entries) or not np.isfinite(scores).all():
-        raise InputError(
-            "reranker must return one finite score a memory:"
-            f" {len(entries)} expected, got {shown(scores)}."
-        )
-    order = sorted(range(len(entries)), key=lambda i: -scores[i])
-    return [
-        Entry(
-            entries[i].pk,
-            scores[i],
-            {
-                **entries[i].explain,
-                "rerank": {
-                    "first_stage_score": entries[i].score,
-                    "first_stage_rank": i,
-                    "score": scores[i],
-                    "rank": place,
-                },
-            },
-        )
-        for place, i in enumerate(order)
-    ]
+@dataclass(frozen=True)
+class _Look:
+    """A recall in one snapshot of the file; each stage is computed once, when it is needed."""
+
+    store: Store
+    connection: apsw.Connection
+    held: Sketches
+    asked: Asked
+
+    @property
+    def then(self) -> bool:
+        """Say whether the past is asked about."""
+        return self.asked.where.known_by is not None
+
+    @cached_property
+    def found(self) -> Found:
+        """Unite what all channels find among the eligible."""
+        query, where, how = self.asked.query, self.asked.where, self.asked.how
+        enough = self.asked.k * how.overfetch
+        near = dense.NONE
+        if self._probe is not None:
+            nearest = past.search if self.then else dense.search
+            near = nearest(self.connection, self._probe, where, self.held, enough)
+        worded: dict[int, float] = {}
+        if how.mode == "hybrid":
+            worded = self._words.search(max(enough, lexical.DEPTH), enough)
+        carried, pairs = self._beside(near.pk, list(worded)) if self.asked.blends else ({}, [])
+        score = partial(past.scored, self.connection, self._probe, self.held)
+        others = {*carried, *(other for _, other in pairs)}
+        gathered = pool.gather(self.connection, query, near, worded, others, score)
+        if how.min_cosine is not None:
+            gathered = gathered.keep(gathered.cosine >= how.min_cosine)
+        return _placed(gathered, carried, pairs)
+
+    @cached_property
+    def _probe(self) -> Probe | None:
+        if self.asked.meant is None:
+            return None
+        centre = self.store.centres().of if self.asked.blends else None
+        mean = centre(self.connection, self.asked.where) if centre else None
+        return Probe(self.asked.meant.vector, mean)
+
+    def _beside(
+        self, near: Ints, worded: list[int]
+    ) -> tuple[dict[int, float], list[tuple[int, int]]]:
+        """Return what names bring, and the links of the best that meaning and words bring."""
+        carried = names.carrying(self.connection, self.asked.query, self.asked.where)
+        seeds = sorted({*near[:SEEDS].tolist(), *worded[:SEEDS]})
+        one_hop = past.one_hop if self.then else expansion.one_hop
+        return carried, one_hop(self.connection, seeds, self.asked.where, BESIDE)
+
+    @cached_property
+    def terms(self) -> tuple[NDArray[np.bool_], Floats]:
+        """Return which of the question's words each candidate holds, and what each word weighs."""
+        return self._words.held(self.found.pool.pk)
+
+    @cached_property
+    def _words(self) -> lexical.Lexicon | past.Lexicon:
+        kind = past.Lexicon if self.then else lexical.Lexicon
+        return kind(self.connection, self.asked.query, self.asked.where)
+
+    @cached_property
+    def scored(self) -> Scored:
+        """Score the candidates by the fusion, with the links among them where they weigh."""
+        how, found = self.asked.how, self.found.pool
+        weights = how.weights or self.store.settings.hybrid_weights
+        scored = ranking.score(found, how, weights, self.asked.where.now, self._blended)
+        if how.mode != "hybrid" or weights.graph <= 0:
+            return scored
+        links = expansion.links_within(self.connection, found.pk.tolist())
+        near = proximity.proximity(ranking.seed(found, scored), links)
+        return scored if near is None else ranking.with_graph(scored, near, weights.graph, found)
+
+    def _blended(self) -> blend.Parts:
+        query, found = self.asked.query, self.found
+        present, weight = self.terms
+        evidence = blend.Evidence(present, weight, found.worth, found.links)
+        parts = blend.blend(query, found.pool, evidence)
+        windows = partial(past.windows, self.connection, self.held)
+        tokens = None if self.asked.meant is None else self.asked.meant.tokens
+        return late.added(self.connection, found.pool, windows, parts, tokens, query.foreign)
+
+    @cached_property
+    def relevance(self) -> float | None:
+        """Return how surely the collection answers at all; None where no vector tells."""
+        if self.asked.meant is None:
+            return None
+        present, weight = self.terms
+        unknown = blend.unknown_word(bm25.rows_and_tokens(self.connection)[0])
+        full = np.where(weight > 0, weight, unknown)
+        first = np.argsort(-self.scored.score, kind="stable")[:FIRST]
+        best = float(np.nan_to_num(self.found.pool.cosine, nan=0.0).max(initial=0.0))
+        return relevance(self.asked.query.foreign, best, present[first], full)
+
+    def finished(self, ordered: list[Entry]) -> Answer[Ranked]:
+        """Cut the candidates to the answer, and bring what is linked to it."""
+        k, how, where = self.asked.k, self.asked.how, self.asked.where
+        chosen = entries.joined(self.connection, ordered, k, how.expand, where)
+        chosen = entries.selected(self.connection, self.held, chosen, k, how)
+        chosen += entries.appended(self.connection, chosen, how.expand, where)
+        known = hydrate(self.store, self.connection, where, [entry.pk for entry in chosen])
+        answer = Answer(Ranked(known[e.pk], e.score, e.explain) for e in chosen if e.pk in known)
+        answer.relevance = self.relevance if how.min_relevance is not None else None
+        return answer
 
 
-def _neighbours(
-    connection: apsw.Connection, entries: Sequence[Entry], spec: ExpandSpec, where: Filter
-) -> list[Entry]:
-    start = [entry.pk for entry in entries if entry.pk > 0]
-    return [
-        Entry(
-            n.pk,
-            n.score,
-            {"source": "graph_expansion", "rel": n.rel, "hop": n.hop, "score": round(n.score, 4)},
-        )
-        for n in expansion.walk(connection, start, spec, where)
-    ]
-
-
-def _joined(
-    connection: apsw.Connection,
-    entries: list[Entry],
-    k: int,
-    spec: ExpandSpec | None,
-    where: Filter,
-) -> list[Entry]:
-    """Let neighbours of the first k compete with the candidates."""
-    if spec is None or not spec.rerank or not entries:
-        return entries
-    best, present = entries[0].score, {entry.pk for entry in entries}
-    fresh = [
-        replace(entry, score=min(1.0, max(0.0, entry.score)) * best)
-        for entry in _neighbours(connection, entries[:k], spec, where)
-        if entry.pk not in present
-    ]
-    return sorted([*entries, *fresh], key=lambda entry: -entry.score)
-
-
-def _selected(
-    store: Store, connection: apsw.Connection, entries: list[Entry], k: int, how: Ranking
-) -> list[Entry]:
-    """Cut to k, passing over what repeats when asked to."""
-    if (how.diversity is None and how.dedup_threshold is None) or not entries:
-        return entries[:k]
-    kept = select.select(
-        range(len(entries)),
-        np.array([entry.score for entry in entries]),
-        _first_windows(store, connection, [entry.pk for entry in entries]),
-        k,
-        diversity=how.diversity,
-        dedup_threshold=how.dedup_threshold,
-    )
-    return [entries[at] for at in kept]
-
-
-def _first_windows(store: Store, connection: apsw.Connection, pks: list[int]) -> Vector:
-    """Return a vector for each memory, zero for one that has none."""
-    windows = past.windows(connection, store.sketches(), np.array(pks, np.int64))
-    if not len(windows.pk):
-        return np.zeros((len(pks), 1), np.float32)
-    read = dense.read_vectors(connection, windows.embedding)
-    by_pk = dict(zip(windows.pk.tolist()[::-1], read[::-1], strict=True))
-    none = np.zeros(read.shape[1], np.float32)
-    return np.array([by_pk.get(pk, none) for pk in pks], np.float32)
-
-
-def _appended(
-    connection: apsw.Connection, entries: list[Entry], spec: ExpandSpec | None, where: Filter
-) -> list[Entry]:
-    """Add neighbours after the cut, beyond k."""
-    if spec is None or spec.rerank:
-        return []
-    return _neighbours(connection, entries, spec, where)
+def _placed(found: Pool, carried: dict[int, float], pairs: list[tuple[int, int]]) -> Found:
+    """Give what is known by number its place in the pool."""
+    place = {pk: at for at, pk in enumerate(found.pk.tolist())} if carried or pairs else {}
+    worth = np.zeros(len(found))
+    for pk, value in carried.items():
+        if pk in place:
+            worth[place[pk]] = value
+    links = [(place[a], place[b]) for a, b in pairs if a in place and b in place]
+    return Found(found, worth, links)

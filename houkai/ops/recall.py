@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from houkai import options, params
 from houkai.handle import Reranker, Store
-from houkai.model import ExplainedHit, Hit
+from houkai.hits import Answer, ExplainedHit, Hit
+from houkai.notes import tell
 from houkai.rules import clean
 
 if TYPE_CHECKING:
@@ -26,10 +27,11 @@ def recall(
     explain: params.Explain = False,
     reranker: Reranker | None = None,
     **named: Unpack[options.RecallOptions],
-) -> list[Hit] | list[ExplainedHit]:
+) -> Answer[Hit] | Answer[ExplainedHit]:
     """Return the memories most relevant to a query, best first.
 
-    Call it before starting a task. Fewer than `k` come back when fewer are eligible.
+    Call it before starting a task. Fewer than `k` come back when fewer are eligible, none when
+    `min_relevance` is given and not met; the answer then counts the near misses.
     Raises InputError; ModelMissing and ModelMismatch in semantic mode.
     """
     given = {"query": query, "k": k, "type": type, "tag": tag, "min_importance": min_importance}
@@ -40,12 +42,15 @@ def recall(
     if touch:
         chosen = [one for one in ranked if one.explain.get("source") != "graph_expansion"]
         store.touches.add([one.memory.id for one in chosen], store.now())
-    if explain:
-        return [ExplainedHit(one.memory, one.score, one.explain) for one in ranked]
-    return [Hit(one.memory, one.score) for one in ranked]
+    answer: Answer[Any] = Answer(
+        ExplainedHit(one.memory, one.score, one.explain) if explain else Hit(one.memory, one.score)
+        for one in ranked
+    )
+    vars(answer).update(vars(ranked))
+    return answer
 
 
-def find(store: Store, values: dict[str, Any], reranker: Reranker | None = None) -> list[Ranked]:
+def find(store: Store, values: dict[str, Any], reranker: Reranker | None = None) -> Answer[Ranked]:
     """Run the pipeline on a recall's cleaned parameters, without touching anything."""
     # numpy and the pipeline come with the first recall, so that listings never pay for them.
     from houkai.ops import ranked
@@ -55,9 +60,9 @@ def find(store: Store, values: dict[str, Any], reranker: Reranker | None = None)
     now = values.pop("now", None) or store.now()
     asked, k = queries.understand(values.pop("query"), now), values.pop("k")
     as_of = values.pop("as_of", None)
-    names = [name for name in Ranking.__dataclass_fields__ if name in values]
-    how = checked(Ranking(**{name: values.pop(name) for name in names}))
-    return ranked.rank(
+    knobs = [name for name in Ranking.__dataclass_fields__ if name in values]
+    how = checked(Ranking(**{name: values.pop(name) for name in knobs}))
+    answer = ranked.rank(
         store,
         asked,
         k,
@@ -66,3 +71,9 @@ def find(store: Store, values: dict[str, Any], reranker: Reranker | None = None)
         as_of=as_of,
         reranker=reranker or store.settings.reranker,
     )
+    if answer.near_misses:
+        tell(
+            f"Nothing relevant: {answer.near_misses} near misses, the best at"
+            f" {answer.best_score:.2f}."
+        )
+    return answer

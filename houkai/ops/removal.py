@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import apsw
@@ -9,6 +10,7 @@ import apsw
 from houkai import params
 from houkai.handle import Store
 from houkai.rules import clean
+from houkai.storage import memories
 from houkai.storage.journal import Tx
 from houkai.storage.rows import collection_pk, link_key
 
@@ -17,13 +19,23 @@ def forget(store: Store, memory_id: params.MemoryId) -> bool:
     """Delete a memory with its links; undo brings both back. Return whether it was there."""
 
     id = clean(forget, {"memory_id": memory_id})["memory_id"]
+    return bool(_forget(store, [id]))
 
-    def work(tx: Tx) -> bool:
-        image = tx.get("memory", id)
-        if image is None or image["collection"] != store.collection:
-            return False
-        remove(tx, id)
-        return True
+
+def forget_many(store: Store, memory_ids: params.MemoryIds) -> list[str]:
+    """Delete memories with their links in one operation, so that one undo brings all back.
+
+    Return the ids of those that were there.
+    """
+    return _forget(store, clean(forget_many, {"memory_ids": memory_ids})["memory_ids"])
+
+
+def _forget(store: Store, ids: Sequence[str]) -> list[str]:
+    def work(tx: Tx) -> list[str]:
+        present = memories.numbers(tx.connection, ids, store.collection)
+        for id in present:
+            remove(tx, id)
+        return list(present)
 
     return store.write("forget", work)
 

@@ -10,13 +10,13 @@ from houkai.handle import Store
 from houkai.rules import clean
 from houkai.storage import chain
 from houkai.storage import history as log
-from houkai.storage.journal import Tx
+from houkai.storage.journal import Tx, recorded
 
 
 def prune_journal(
     store: Store,
     *,
-    before: params.Until = None,
+    before: params.PruneBefore = None,
     keep_last: params.KeepLast = None,
     dry_run: params.DryRun = False,
 ) -> dict[str, Any]:
@@ -34,23 +34,16 @@ def prune_journal(
     if (values["before"] is None) == (values["keep_last"] is None):
         raise InputError("Give before or keep_last, one of them.")
 
-    class _Preview(Exception):
-        pass
-
     def work(tx: Tx) -> dict[str, Any]:
         cut = _cut(tx, values)
         if cut <= chain.anchor(tx.connection).seq:
             return {"before": cut, "images": 0, "operations": 0, "vectors": 0}
         told = chain.prune(tx.connection, cut)
-        if values["dry_run"]:
-            raise _Preview(told)
         tx.note(**told)
         return told
 
-    try:
-        told = store.write("prune", work)
-    except _Preview as preview:
-        told = preview.args[0]
+    job = recorded(store.act("prune"), store.settings.clock, work)
+    told = (store.db.rehearse if values["dry_run"] else store.db.write)(job)
     with store.read() as connection:
         exact_from = chain.anchor(connection).at
     return {**told, "exact_from": exact_from or None, "dry_run": values["dry_run"]}

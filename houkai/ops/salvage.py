@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -94,7 +95,7 @@ def salvage(source: Path, target: Path) -> Salvaged:
 
 
 def _sorted_out(read: Remains, report: Salvaged, source: Path, target: Path) -> _Found:
-    found = _Found(trash=_trash(read))
+    found = _Found()
     with tempfile.TemporaryDirectory(dir=target.parent, prefix="salvage-") as folder:
         copy = Path(folder) / "copy.db"
         for suffix in ("", "-wal"):
@@ -114,6 +115,7 @@ def _sorted_out(read: Remains, report: Salvaged, source: Path, target: Path) -> 
             told = named == _named(memory.image) or not (named or memory.from_row)
             report.untagged += [] if told else [id]
             report.doubtful += [] if memory.stands else [id]
+        found.trash = _whole({**read.others("trash"), **asked.trash()})
         links = {**asked.links(), **read.others("link")}
         gone = {key for kind, key in read.journal if kind == "link"} - read.others("link").keys()
         report.complaint = asked.complaint
@@ -141,10 +143,10 @@ def _let_show(memories: dict[str, Image]) -> None:
             image.pop("superseded_at", None)
 
 
-def _trash(read: Remains) -> dict[str, Image]:
+def _whole(trash: dict[str, Image]) -> dict[str, Image]:
     return {
         id: image
-        for id, image in read.others("trash").items()
+        for id, image in trash.items()
         if isinstance(image.get("memory"), dict)
         and is_memory(image["memory"])
         and {"collection", "deleted_at", "actor"} <= image.keys()
@@ -197,6 +199,17 @@ class _Asked:
                    join memory s on s.pk = l.src join memory d on d.pk = l.dst"""
             )
         }
+
+    def trash(self) -> dict[str, Image]:
+        """Return what was put aside, of which the record may be lost."""
+        found = {}
+        for id, collection, deleted_at, actor, body in self._rows(
+            "select id, collection, deleted_at, actor, body from trash"
+        ):
+            head = {"collection": collection, "deleted_at": deleted_at, "actor": actor}
+            with contextlib.suppress(ValueError, TypeError):
+                found[id] = {**head, **apsw.jsonb_decode(body)}
+        return found
 
     def ids(self) -> set[str]:
         """Return the ids of all memories that the file had, as far as its index tells."""

@@ -89,6 +89,7 @@ OPERATIONS: Final = (
     Operation(trash.trash_purge, "POST /trash/purge", "destroy", True),
     Operation(evaluate.eval_recall, "POST /eval_recall"),
     Operation(undoing.undo_since, "POST /undo_since", "write", True),
+    Operation(undoing.preview_undo, "POST /undo/preview"),
     Operation(undoing.redo, "POST /redo", "write"),
     Operation(history.journal, "GET /journal", alias="journal_tail"),
     Operation(history.operation, "GET /operations/{ref}"),
@@ -97,5 +98,6 @@ OPERATIONS: Final = (
     Operation(difference.diff, "GET /diff"),
     Operation(retention.verify_journal, "GET /journal/verify"),
     Operation(retention.prune_journal, "POST /journal/prune", "destroy", True),
+    Operation(removal.forget_many, "POST /forget", "destroy", True),
     Operation(removal.nuke, "POST /nuke", "destroy", True),
 )

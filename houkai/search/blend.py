@@ -7,6 +7,7 @@ threshold can say that nothing is relevant.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -48,6 +49,10 @@ class Constants:
     """Share of a memory's likeness to its whole collection that is taken off its cosine."""
     window: float = 0.1
     """Given to what was said in the time the question names."""
+    entity: float = 0.1
+    """Given for names that the question says and few memories carry."""
+    linked: float = 0.1
+    """Share of the best score among what a memory is linked to."""
     late: float = 0.4
     """Worth of the second stage, in which words meet one by one; 0 leaves it out."""
 
@@ -57,12 +62,14 @@ MEASURED: Final = Constants()
 
 @dataclass(frozen=True)
 class Evidence:
-    """What only the blend asks for: the terms that each candidate holds, what each term weighs."""
+    """What only the blend asks for: the terms that each candidate holds, what each term weighs,
+    what its names are worth, and the links between candidates, as pairs of places.
+    """
 
     present: NDArray[np.bool_]
     weight: Floats
-    common: Floats
-    """Likeness of each candidate to the mean of its collection."""
+    entity: Floats | float = 0.0
+    links: Sequence[tuple[int, int]] = ()
 
 
 @dataclass(frozen=True)
@@ -72,6 +79,8 @@ class Parts:
     cosine: Floats
     lexical: Floats
     neighbour: Floats
+    entity: Floats
+    linked: Floats
     voice: Floats
     time: Floats
     late: Floats
@@ -80,7 +89,8 @@ class Parts:
     def total(self) -> Floats:
         """Return the score."""
         own = self.dense * self.cosine + (1 - self.dense) * self.lexical
-        return own + self.neighbour + self.voice + self.time + self.late
+        beside = self.neighbour + self.entity + self.linked
+        return own + beside + self.voice + self.time + self.late
 
 
 def idf(documents: int, frequency: Floats) -> Floats:
@@ -89,18 +99,25 @@ def idf(documents: int, frequency: Floats) -> Floats:
     return np.where(frequency > 0, weight, 0.0)
 
 
+def unknown_word(documents: int) -> float:
+    """Return the weight of a word that none of the documents holds, which is the rarest of all."""
+    return math.log((documents + 0.5) / 0.5)
+
+
 def blend(query: Query, pool: Pool, evidence: Evidence, c: Constants = MEASURED) -> Parts:
     """Return the parts of every candidate's score."""
     near = neighbours(pool.source, pool.position)
     dense = c.dense * (1 - (1 - c.foreign) * query.foreign) if evidence.weight.any() else 1.0
     # A memory close to everything is close to every question.
-    cosine = np.nan_to_num(pool.cosine, nan=0.0) - c.centre * evidence.common
+    cosine = np.nan_to_num(pool.cosine, nan=0.0) - c.centre * pool.common
     lexical = lexical_share(pool, evidence, near, query.foreign, c)
     own = dense * cosine + (1 - dense) * lexical
     return Parts(
         cosine,
         lexical,
         c.neighbour * lean(pool.length, c) * best_neighbour(own, near),
+        c.entity * np.broadcast_to(evidence.entity, own.shape),
+        c.linked * best_linked(own, evidence.links),
         c.named * pool.named - c.machine * pool.machine,
         c.window * in_window(pool.created_at, query.window),
         np.zeros(len(pool)),
@@ -153,6 +170,15 @@ def lexical_share(
     borrowed[present] = 0.0
     share: Floats = (own + short * (borrowed @ evidence.weight)) / total
     return share
+
+
+def best_linked(score: Floats, links: Sequence[tuple[int, int]]) -> Floats:
+    """Return the best score that each memory is linked to, in either direction, 0 without links."""
+    best = np.zeros(len(score))
+    for one, other in links:
+        best[one] = max(best[one], score[other])
+        best[other] = max(best[other], score[one])
+    return best
 
 
 def best_neighbour(score: Floats, near: Near) -> Floats:

@@ -7,7 +7,7 @@ is the phrase's frequency weighted by column, k1 = 1.2, b = 0.75 [SQLite, fts5.h
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from typing import Any, Final, NamedTuple
 
 import apsw
@@ -20,6 +20,8 @@ _AVERAGES: Final = 1
 """Row of FTS5's data table that holds the number of rows and of tokens a column."""
 
 Tokenize = Callable[[str], list[str]]
+Columns = Sequence[Sequence[str]]
+"""A document: the tokens of each of its columns."""
 
 
 class Phrase(NamedTuple):
@@ -27,6 +29,11 @@ class Phrase(NamedTuple):
 
     tokens: tuple[str, ...]
     prefix: bool
+
+    def may_be_in(self, seen: Set[str]) -> bool:
+        """Say whether a document of these tokens may hold it; most hold few of a question's."""
+        first, *more = self.tokens or ("",)
+        return first in seen or (self.prefix and not more)
 
 
 def tokenizer(connection: apsw.Connection) -> Tokenize:
@@ -58,9 +65,15 @@ def idf(total: int, holding: int) -> float:
 
 def average_length(connection: apsw.Connection) -> float:
     """Return the tokens a row of the live index holds on average, all columns together."""
+    rows, tokens = rows_and_tokens(connection)
+    return max(1.0, tokens / rows) if rows else 1.0
+
+
+def rows_and_tokens(connection: apsw.Connection) -> tuple[int, int]:
+    """Return how many rows and tokens the live index holds, as it counts them itself."""
     block = connection.execute("select block from memory_fts_data where id = ?", (_AVERAGES,)).get
     rows, *tokens = _varints(block or b"") or [0]
-    return max(1.0, sum(tokens) / rows) if rows else 1.0
+    return rows, sum(tokens)
 
 
 def _varints(block: bytes) -> list[int]:
@@ -73,8 +86,17 @@ def _varints(block: bytes) -> list[int]:
     return numbers
 
 
+def holding(columns: Columns, phrases: Sequence[Phrase]) -> list[bool]:
+    """Say which phrases a document holds."""
+    seen = set().union(*columns)
+    return [
+        wanted.may_be_in(seen) and any(occurrences(tokens, wanted) for tokens in columns)
+        for wanted in phrases
+    ]
+
+
 def score(
-    columns: Sequence[Sequence[str]],
+    columns: Columns,
     phrases: Sequence[Phrase],
     idfs: Sequence[float],
     average: float,
@@ -84,7 +106,10 @@ def score(
     length = sum(map(len, columns))
     norm = K1 * (1 - B + B * length / average)
     total = 0.0
+    seen = set().union(*columns)
     for wanted, weight_of_phrase in zip(phrases, idfs, strict=True):
+        if not wanted.may_be_in(seen):
+            continue
         frequency = sum(
             weight * occurrences(tokens, wanted)
             for weight, tokens in zip(weights, columns, strict=True)

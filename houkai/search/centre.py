@@ -10,10 +10,8 @@ from typing import Any, Final
 
 import apsw
 import numpy as np
-from numpy.typing import NDArray
 
-from houkai.search import dense
-from houkai.search.sketches import Ints, Vector, Windows, as_windows
+from houkai.search.sketches import Vector, as_windows, read_vectors
 from houkai.storage.eligible import ANY_COLLECTION, Filter
 
 SAMPLE: Final = 1_024
@@ -39,21 +37,6 @@ class Centres:
             kept = (state, centre(connection, where))
             self._kept[where.collection] = kept
         return kept[1]
-
-
-def common(
-    connection: apsw.Connection, mean: Vector | None, windows: Windows, pks: Ints
-) -> NDArray[np.float64]:
-    """Return the product of each candidate's first window with its collection's mean vector."""
-    found = np.zeros(len(pks))
-    if mean is None or not len(windows.pk):
-        return found
-    order = np.lexsort((windows.embedding, windows.pk))
-    unique, first = np.unique(windows.pk[order], return_index=True)
-    wanted = windows.embedding[order][first]
-    numbers, place = np.unique(wanted, return_inverse=True)
-    found[np.searchsorted(pks, unique)] = (dense.read_vectors(connection, numbers) @ mean)[place]
-    return found
 
 
 def centre(connection: apsw.Connection, where: Filter) -> Vector | None:
@@ -84,5 +67,5 @@ def centre(connection: apsw.Connection, where: Filter) -> Vector | None:
         return None
     embedding = as_windows(rows).embedding
     numbers, times = np.unique(embedding, return_counts=True)
-    total = times.astype(np.float32) @ dense.read_vectors(connection, numbers)
+    total = times.astype(np.float32) @ read_vectors(connection, numbers)
     return (total / len(rows)).astype(np.float32)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import apsw
+import numpy as np
 
 from houkai.model import ExpandSpec
 from houkai.storage.eligible import Filter, condition
@@ -56,6 +57,23 @@ def _step(
             where l.rel in (select value from json_each(:rels)) and {sql}
             order by f.key, l.created_at, l.rel""",
         {**values, "frontier": json.dumps(list(frontier)), "rels": json.dumps(spec.rels)},
+    ).fetchall()
+
+
+def one_hop(
+    connection: apsw.Connection, start: Sequence[int], where: Filter, most: int
+) -> list[tuple[int, int]]:
+    """Return up to `most` pairs of a memory and an eligible one that a link ties it to now."""
+    if not start:
+        return []
+    sql, values = condition(where, each=True)
+    return connection.execute(  # type: ignore[return-value]
+        f"""select l.src, m.pk from carray(:start) s cross join link l on l.src = s.value
+            cross join memory m on m.pk = l.dst where {sql}
+            union
+            select l.dst, m.pk from carray(:start) s cross join link l on l.dst = s.value
+            cross join memory m on m.pk = l.src where {sql} limit :most""",
+        {**values, "start": apsw.carray(np.array(start, np.int64)), "most": most},
     ).fetchall()
 
 

@@ -10,7 +10,7 @@ moves them neither up nor down.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -50,7 +50,7 @@ def maxsim(question: Tokens, tokens: Tokens, counts: Ints) -> Floats:
 def added(
     connection: apsw.Connection,
     found: Pool,
-    windows: Windows,
+    windows: Callable[[Ints], Windows],
     parts: Parts,
     question: Tokens | None,
     foreign: float = 0.0,
@@ -61,7 +61,7 @@ def added(
     if question is None or not len(question) or not worth:
         return parts
     top = np.lexsort((-found.pk, -found.created_at, -parts.total()))[:TOP]
-    stored = _stored(connection, windows, found.pk[top])
+    stored = _stored(connection, windows(np.sort(found.pk[top])), found.pk[top])
     there = np.array([one is not None for one in stored], bool)
     if not there.any():
         return parts
@@ -75,13 +75,12 @@ def added(
 
 def _stored(connection: apsw.Connection, windows: Windows, pks: Ints) -> list[bytes | None]:
     """Return the stored tokens of each memory, b"" for a text that tells nothing."""
-    wanted = np.isin(windows.pk, pks)
     rows: list[tuple[int, bytes]] = connection.execute(  # type: ignore[assignment]
         "select t.embedding, t.vectors from carray(?) a join token t on t.embedding = a.value",
-        (apsw.carray(np.ascontiguousarray(windows.embedding[wanted])),),
+        (apsw.carray(np.ascontiguousarray(windows.embedding)),),
     ).fetchall()
     by_row = dict(rows)
-    owners = zip(windows.pk[wanted].tolist(), windows.embedding[wanted].tolist(), strict=True)
+    owners = zip(windows.pk.tolist(), windows.embedding.tolist(), strict=True)
     of_memory = {pk: by_row[row] for pk, row in owners if row in by_row}
     return [of_memory.get(pk) for pk in pks.tolist()]
 

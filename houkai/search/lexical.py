@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
+from collections.abc import Sequence
+from itertools import islice
 from typing import Any, Final
 
 import apsw
@@ -12,47 +15,71 @@ from numpy.typing import NDArray
 from houkai.search import bm25
 from houkai.search.blend import idf
 from houkai.search.query import Query, Term, one_term
-from houkai.search.sketches import Ints
-from houkai.storage.eligible import ANY_COLLECTION, Filter, condition
+from houkai.search.sketches import Ints, among, distinct
+from houkai.storage.eligible import ANY_COLLECTION, Filter
 from houkai.storage.rows import collection_pk
 
 DEPTH: Final = 400
 """Memories taken from the channel; further down BM25 tells nothing apart."""
+ENOUGH: Final = 150
+"""Eligible memories with which a filtered search is content, if no more are asked for."""
+LONG: Final = 2_000
+"""Matches of a term beyond which SQLite picks out the candidates among them."""
 COLUMN_WEIGHTS: Final = (1.0, 1.0, 1.0, 1.0, 0.0)
 """Weights of text, words, names, dates, scope in BM25."""
 _WEIGHTS: Final = ", ".join(map(str, COLUMN_WEIGHTS))
 
 
+class Lexicon:
+    """The words of what is known now, for one question."""
+
+    def __init__(self, connection: apsw.Connection, query: Query, where: Filter) -> None:
+        self._asked = (connection, query, where)
+
+    def search(self, limit: int, at_least: int = 0) -> dict[int, float]:
+        """Return the BM25 score, above zero, of the best eligible memories by number."""
+        return search(*self._asked, limit, at_least)
+
+    def held(self, pks: Ints) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
+        """Return which terms each candidate holds, and the weight of each term."""
+        connection, query, where = self._asked
+        return terms_held(connection, query, pks, where)
+
+
 def search(
-    connection: apsw.Connection, query: Query, where: Filter, limit: int = DEPTH
+    connection: apsw.Connection,
+    query: Query,
+    where: Filter,
+    limit: int = DEPTH,
+    at_least: int = 0,
 ) -> dict[int, float]:
     """Return the BM25 score, above zero, of the best eligible memories by number."""
     match = query.match(_scope(connection, where))
     if match is None:
         return {}
-    for reach in (2 * limit, -1):
-        rows, cut = _best(connection, match, where, limit, reach)
-        if len(rows) == limit or not cut:
+    reach = 4 * limit if where.narrow() or where.known_by else limit + limit // 4
+    enough = min(limit, max(ENOUGH, at_least))
+    while True:
+        found = _best(connection, match, reach)
+        kept = among(connection, distinct(np.fromiter(found, np.int64, len(found))), where)
+        if len(kept) >= enough or len(found) < reach:
             break
-    return {pk: -score for pk, score in rows}
+        reach = max(4 * reach, math.ceil(1.2 * enough * len(found) / max(len(kept), 1)))
+    wanted = set(kept.tolist())
+    return dict(islice(((pk, value) for pk, value in found.items() if pk in wanted), limit))
 
 
-def _best(
-    connection: apsw.Connection, match: str, where: Filter, limit: int, reach: int
-) -> tuple[list[tuple[Any, ...]], bool]:
-    """Filter the `reach` best matches (-1: all); say whether the cut may have cost eligible ones.
+def _best(connection: apsw.Connection, match: str, reach: int) -> dict[int, float]:
+    """Return the scores of the `reach` best matches, best first, eligible or not.
 
-    Looking up every match to filter it costs more than ranking it, so the best come first.
+    Looking up every match to filter it costs more than ranking it.
     """
-    sql, values = condition(where)
     rows: list[tuple[Any, ...]] = connection.execute(
-        f"""select f.rowid, f.score from
-              (select rowid, bm25(memory_fts, {_WEIGHTS}) as score
-               from memory_fts where memory_fts match :match order by 2 limit :reach) f
-            cross join memory m on m.pk = f.rowid where {sql} order by 2 limit :limit""",
-        {**values, "match": match, "limit": limit, "reach": reach},
+        f"""select rowid, -bm25(memory_fts, {_WEIGHTS}) as score from memory_fts
+            where memory_fts match ? order by 2 desc limit ?""",
+        (match, reach),
     ).fetchall()
-    return rows, reach >= 0
+    return dict(rows)
 
 
 def terms_held(
@@ -60,25 +87,33 @@ def terms_held(
 ) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
     """Return which terms each candidate holds, and the weight of each term in the whole index."""
     scope = _scope(connection, where)
-    documents = connection.execute("select count(*) from memory").get
-    tokenize = bm25.tokenizer(connection)
-    frequency = np.array([_frequency(connection, term, tokenize) for term in query.terms])
+    documents = bm25.rows_and_tokens(connection)[0]
+    frequency = _frequencies(connection, query.terms)
     present = np.zeros((len(pks), len(query.terms)), bool)
     for column, term in enumerate(query.terms):
         if len(pks) and frequency[column]:
-            hits = _holding(connection, one_term(term, scope), pks)
+            hits = _holding(connection, one_term(term, scope), pks, frequency[column])
             present[np.searchsorted(pks, hits), column] = True
-    return present, idf(documents, frequency.astype(np.float64))
+    return present, idf(documents, np.array(frequency, np.float64))
 
 
-def _frequency(connection: apsw.Connection, term: Term, tokenize: bm25.Tokenize) -> int:
-    """Return how many memories of the file hold a term, from the index's own vocabulary."""
-    tokens = tokenize(term.text)
-    if len(tokens) == 1 and not term.prefix:
-        number: int | None = connection.execute(
-            "select doc from memory_vocab where term = ?", tokens
-        ).get
-        return number or 0
+def _frequencies(connection: apsw.Connection, terms: Sequence[Term]) -> list[int]:
+    """Return how many memories of the file hold each term, from the index's own vocabulary."""
+    tokenize = bm25.tokenizer(connection)
+    tokens = [() if term.prefix else tuple(tokenize(term.text)) for term in terms]
+    single = sorted({some[0] for some in tokens if len(some) == 1})
+    listed: list[tuple[Any, ...]] = connection.execute(
+        """select term, doc from memory_vocab where term in (select value from json_each(?))""",
+        (json.dumps(single),),
+    ).fetchall()
+    known = dict(listed)
+    return [
+        known.get(some[0], 0) if len(some) == 1 else _matches(connection, term)
+        for term, some in zip(terms, tokens, strict=True)
+    ]
+
+
+def _matches(connection: apsw.Connection, term: Term) -> int:
     return int(
         connection.execute(
             "select count(*) from memory_fts where memory_fts match ?", (one_term(term),)
@@ -86,14 +121,23 @@ def _frequency(connection: apsw.Connection, term: Term, tokenize: bm25.Tokenize)
     )
 
 
-def _holding(connection: apsw.Connection, match: str, pks: Ints) -> Ints:
-    """Return which candidates a term finds; the plus keeps FTS5 from searching once a rowid."""
-    hits: str = connection.execute(
+def _holding(connection: apsw.Connection, match: str, pks: Ints, frequency: int) -> Ints:
+    """Return which candidates a term finds."""
+    if frequency <= LONG:
+        every: str = connection.execute(
+            "select json_group_array(rowid) from memory_fts where memory_fts match ?", (match,)
+        ).get
+        hits = np.array(json.loads(every), np.int64)
+        place = np.minimum(np.searchsorted(pks, hits), len(pks) - 1)
+        candidates: Ints = hits[pks[place] == hits]
+        return candidates
+    # The plus keeps FTS5 from searching once a rowid.
+    hit: str = connection.execute(
         """select json_group_array(f.rowid) from memory_fts f
            where memory_fts match ?2 and +f.rowid in (select value from carray(?1))""",
         (apsw.carray(pks), match),
     ).get
-    return np.array(json.loads(hits), np.int64)
+    return np.array(json.loads(hit), np.int64)
 
 
 def _scope(connection: apsw.Connection, where: Filter) -> int | None:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from houkai.search import dense
-from houkai.search.sketches import Ints, Sketches, Vector
+from houkai.search.sketches import Ints, Probe, Sketches, Vector
 from houkai.storage.eligible import Filter, condition
 
 BLOCK: Final = 2_048
@@ -111,7 +111,7 @@ def _within(
     """Return the memories with a window at least that near, however many there are."""
     enough, known = 0, -1
     while True:
-        found = dense.search(connection, vector, where, sketches, enough)
+        found = dense.search(connection, Probe(vector), where, sketches, enough)
         near = found.pk[found.cosine >= least]
         if len(near) < len(found.pk) or len(near) == known:
             return set(near.tolist())

@@ -7,6 +7,9 @@ recomputed with the word statistics of that moment; only the average length is t
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
+from functools import cached_property
 from typing import Any, Final
 
 import apsw
@@ -17,22 +20,23 @@ from houkai.search import bm25, dense, lexical
 from houkai.search.blend import idf
 from houkai.search.dense import Near
 from houkai.search.query import Query, one_term
-from houkai.search.sketches import Ints, Sketches, Vector, Windows, as_windows
+from houkai.search.sketches import Ints, Probe, Sketches, Windows, as_windows, to_score
 from houkai.storage import vectors
 from houkai.storage.eligible import Filter, condition
+from houkai.storage.rows import split_link_key
 
-_TEXTS: Final = "{t}.text, {t}.words, {t}.names, {t}.dates"
+_TEXTS: Final = "m.text, m.words, m.names, m.dates"
 
 
 def search(
     connection: apsw.Connection,
-    vector: Vector,
+    probe: Probe,
     where: Filter,
     sketches: Sketches,
     at_least: int = 0,
 ) -> Near:
     """Return what was known then and is nearest, with exact cosines, best first."""
-    live = dense.search(connection, vector, where, sketches, at_least)
+    live = dense.search(connection, probe, where, sketches, at_least)
     sql, values = condition(where, past=True)
     rows: list[tuple[Any, ...]] = connection.execute(
         f"""select -m.pk, e.pk, e.sketch from past m
@@ -40,15 +44,60 @@ def search(
             where e.model = (select value from meta where key = 'model') and {sql}""",
         values,
     ).fetchall()
-    limit = dense.candidates(len(rows), at_least)
-    if len(rows) > limit and len(vector) >= dense.SHORT:
+    depth = max(dense.DEPTH, at_least)
+    limit = to_score(len(rows), depth)
+    if len(rows) > limit and len(probe.vector) >= dense.SHORT:
         bits = np.frombuffer(b"".join([row[2] for row in rows]), np.uint8).reshape(len(rows), -1)
-        differ = bits ^ np.frombuffer(vectors.sketch(vector), np.uint8)
+        differ = bits ^ np.frombuffer(vectors.sketch(probe.vector), np.uint8)
         distance = np.bitwise_count(differ).sum(axis=1, dtype=np.int32)
         rows = [rows[i] for i in np.argpartition(distance, limit)[:limit].tolist()]
-    replaced = dense.score(connection, as_windows([row[:2] for row in rows]), vector)
+    replaced = dense.score(connection, as_windows([row[:2] for row in rows]), probe, sketches)
     both = Near(*(np.concatenate(pair) for pair in zip(live, replaced, strict=True)))
-    return dense.best(both, dense.candidates(len(both.pk), at_least))
+    return dense.best(both, depth)
+
+
+def scored(connection: apsw.Connection, probe: Probe | None, sketches: Sketches, pks: Ints) -> Near:
+    """Return the exact cosines of live memories and past versions, given by number."""
+    if probe is None or not len(pks):
+        return dense.NONE
+    return dense.score(connection, windows(connection, sketches, pks), probe, sketches)
+
+
+def one_hop(
+    connection: apsw.Connection, start: Sequence[int], where: Filter, most: int
+) -> list[tuple[int, int]]:
+    """Return up to `most` pairs of a memory and an eligible one that a link tied it to then."""
+    links: list[tuple[Any, ...]] = connection.execute(
+        """with s(pk, id) as (
+             select value, coalesce((select id from memory where pk = value),
+                                    (select id from past where pk = -value)) from json_each(:start))
+           select s.pk, c.key, s.id from s cross join change c on c.kind = 'link'
+             and c.key > s.id || '|' and c.key < s.id || '}'
+           where c.operation <= :known and c.until > :known and c.after is not null
+           union
+           select s.pk, c.key, s.id from s cross join change c on c.counterpart = s.id
+           where c.kind = 'link' and c.operation <= :known and c.until > :known
+             and c.after is not null
+           limit :most""",
+        {"start": json.dumps(list(start)), "known": where.known_by, "most": most},
+    ).fetchall()
+    found = []
+    for pk, key, id in links:
+        src, _, dst = split_link_key(key)
+        found += [(pk, other) for other in _numbers(connection, dst if src == id else src, where)]
+    return found
+
+
+def _numbers(connection: apsw.Connection, id: str, where: Filter) -> list[int]:
+    """Return the number of the version of a memory that was known then, if it is eligible."""
+    live, values = condition(where, each=True)
+    then, more = condition(where, past=True)
+    rows: list[tuple[Any, ...]] = connection.execute(
+        f"""select m.pk from memory m where m.id = :id and {live}
+            union all select -m.pk from past m where m.id = :id and {then}""",
+        {**values, **more, "id": id},
+    ).fetchall()
+    return [pk for (pk,) in rows]
 
 
 def windows(connection: apsw.Connection, sketches: Sketches, pks: Ints) -> Windows:
@@ -67,71 +116,68 @@ def windows(connection: apsw.Connection, sketches: Sketches, pks: Ints) -> Windo
     return Windows(*(np.concatenate(pair) for pair in zip(live, as_windows(rows), strict=True)))
 
 
-def worded(
-    connection: apsw.Connection, query: Query, where: Filter, limit: int
-) -> dict[int, float]:
-    """Return the BM25 score of what was known then by number."""
-    if not query.terms:
-        return {}
-    found = list(lexical.search(connection, query, where, limit))
-    replaced = _replaced(connection, query, where, limit)
-    tokenize = bm25.tokenizer(connection)
-    phrases = [bm25.phrase(term.phrase, tokenize) for term in query.terms]
-    documents = _documents(connection, found, replaced)
-    total, holding = _frequencies(connection, query, where)
-    statistics = [bm25.idf(total, number) for number in holding]
-    average = bm25.average_length(connection)
-    scores = {
-        pk: bm25.score(
-            [tokenize(column or "") for column in columns],
-            phrases,
-            statistics,
-            average,
-            lexical.COLUMN_WEIGHTS,
-        )
-        for pk, columns in documents.items()
-    }
-    return {pk: value for pk, value in scores.items() if value > 0}
+class Lexicon:
+    """The words of what was known then, and their statistics, for one question."""
 
+    def __init__(self, connection: apsw.Connection, query: Query, where: Filter) -> None:
+        self._connection, self._query, self._where = connection, query, where
+        self._tokenize = bm25.tokenizer(connection)
+        self._phrases = [bm25.phrase(term.phrase, self._tokenize) for term in query.terms]
+        self._read: dict[int, bm25.Columns] = {}
 
-def terms_held(
-    connection: apsw.Connection, query: Query, pks: Ints, where: Filter
-) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
-    """Return which terms each candidate held then, and each term's weight at that moment."""
-    tokenize = bm25.tokenizer(connection)
-    phrases = [bm25.phrase(term.phrase, tokenize) for term in query.terms]
-    documents = _documents(connection, pks[pks > 0].tolist(), (-pks[pks < 0]).tolist())
-    present = np.zeros((len(pks), len(phrases)), bool)
-    for row, pk in enumerate(pks.tolist()):
-        columns = [tokenize(column or "") for column in documents[pk][:-1]]
-        present[row] = [any(bm25.occurrences(c, p) for c in columns) for p in phrases]
-    total, holding = _frequencies(connection, query, where)
-    return present, idf(total, np.array(holding, np.float64))
+    @cached_property
+    def _frequencies(self) -> tuple[int, list[int]]:
+        return _frequencies(self._connection, self._query, self._where)
+
+    def search(self, limit: int, at_least: int = 0) -> dict[int, float]:
+        """Return the BM25 score of what was known then by number."""
+        if not self._query.terms:
+            return {}
+        asked = (self._connection, self._query, self._where, limit)
+        found = [*lexical.search(*asked, at_least), *(-pk for pk in _replaced(*asked))]
+        total, holding = self._frequencies
+        statistics = [bm25.idf(total, number) for number in holding]
+        average = bm25.average_length(self._connection)
+        scores = {
+            pk: bm25.score(columns, self._phrases, statistics, average, lexical.COLUMN_WEIGHTS)
+            for pk, columns in self._documents(found).items()
+        }
+        return {pk: value for pk, value in scores.items() if value > 0}
+
+    def held(self, pks: Ints) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
+        """Return which terms each candidate held then, and each term's weight at that moment."""
+        documents = self._documents(pks.tolist())
+        present = np.zeros((len(pks), len(self._phrases)), bool)
+        for row, pk in enumerate(pks.tolist()):
+            present[row] = bm25.holding(documents[pk][:-1], self._phrases)
+        total, holding = self._frequencies
+        return present, idf(total, np.array(holding, np.float64))
+
+    def _documents(self, pks: list[int]) -> dict[int, bm25.Columns]:
+        """Return the tokens of each column by number."""
+        fresh = [pk for pk in pks if pk not in self._read]
+        for table, sign in (("memory", 1), ("past", -1)):
+            wanted = np.array([sign * pk for pk in fresh if sign * pk > 0], np.int64)
+            if not len(wanted):
+                continue
+            for pk, *columns in self._connection.execute(
+                f"""select m.pk, {_TEXTS} from carray(?) a
+                    cross join {table} m on m.pk = a.value""",
+                (apsw.carray(wanted),),
+            ):
+                tokens = [self._tokenize(column) if column else [] for column in columns]
+                self._read[sign * pk] = (*tokens, ["scope"])
+        return {pk: self._read[pk] for pk in pks}
 
 
 def _replaced(connection: apsw.Connection, query: Query, where: Filter, limit: int) -> list[int]:
     sql, values = condition(where, past=True)
     rows: list[tuple[Any, ...]] = connection.execute(
-        f"""select f.rowid from past_fts f join past m on m.pk = f.rowid
+        f"""select f.rowid from past_fts f cross join past m on m.pk = f.rowid
             where past_fts match :match and {sql} order by bm25(past_fts) limit :limit""",
         {**values, "match": query.match(None), "limit": limit},
     ).fetchall()
     return [pk for (pk,) in rows]
-
-
-def _documents(
-    connection: apsw.Connection, live: list[int], replaced: list[int]
-) -> dict[int, tuple[str | None, ...]]:
-    found: dict[int, tuple[str | None, ...]] = {}
-    for table, pks, sign in (("memory", live, 1), ("past", replaced, -1)):
-        if pks:
-            rows: list[tuple[Any, ...]] = connection.execute(
-                f"""select {_TEXTS.format(t="m")}, m.pk from carray(?) a
-                    cross join {table} m on m.pk = a.value""",
-                (apsw.carray(np.array(pks, np.int64)),),
-            ).fetchall()
-            found |= {sign * row[-1]: (*row[:-1], "scope") for row in rows}
-    return found
 
 
 def _frequencies(connection: apsw.Connection, query: Query, where: Filter) -> tuple[int, list[int]]:
@@ -146,9 +192,9 @@ def _frequencies(connection: apsw.Connection, query: Query, where: Filter) -> tu
     holding = [
         connection.execute(
             f"""select
-                  (select count(*) from memory_fts f join memory m on m.pk = f.rowid
+                  (select count(*) from memory_fts f cross join memory m on m.pk = f.rowid
                    where memory_fts match :term and {live})
-                + (select count(*) from past_fts f join past m on m.pk = f.rowid
+                + (select count(*) from past_fts f cross join past m on m.pk = f.rowid
                    where past_fts match :term and {replaced})""",
             {**known, "term": one_term(term)},
         ).get

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -11,10 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from houkai import text
-from houkai.search import dense
 from houkai.search.dense import Near
 from houkai.search.query import Query
-from houkai.search.sketches import Ints, Windows, distinct
+from houkai.search.sketches import Ints, distinct
 
 Floats = NDArray[np.float64]
 ROLES: Final = frozenset({"assistant", "ai", "bot", "model", "system", "tool"})
@@ -25,13 +24,15 @@ ROLES: Final = frozenset({"assistant", "ai", "bot", "model", "system", "tool"})
 class Pool:
     """Candidates as parallel arrays, ordered by number.
 
-    `cosine` is NaN where a memory has no vector, `bm25` 0 where no word matches. Times are epoch
+    `cosine` is NaN where a memory has no vector, `common` its likeness to the mean of its
+    collection, `bm25` 0 where no word matches. Times are epoch
     seconds; `accessed_at` falls back to `created_at`. `source` is equal where memories share one,
     unique and negative where there is none. Past versions have negative numbers.
     """
 
     pk: Ints
     cosine: Floats
+    common: Floats
     bm25: Floats
     importance: Floats
     polarity: Floats
@@ -57,23 +58,23 @@ def gather(
     query: Query,
     near: Near,
     worded: Mapping[int, float],
-    vector: NDArray[np.float32] | None,
-    windows: Callable[[Ints], Windows],
+    others: Iterable[int],
+    score: Callable[[Ints], Near],
 ) -> Pool:
-    """Unite the channels; candidates found by words alone get their true cosine."""
+    """Unite the channels; what is not found by meaning gets its true cosine by `score`."""
     by_words = np.fromiter(worded, np.int64, len(worded))
-    pks = distinct(np.concatenate([near.pk, by_words]))
-    cosine = np.full(len(pks), np.nan)
-    cosine[np.searchsorted(pks, near.pk)] = near.cosine
-    if vector is not None:
-        rest = dense.score(connection, windows(by_words[~np.isin(by_words, near.pk)]), vector)
-        cosine[np.searchsorted(pks, rest.pk)] = rest.cosine
+    more = np.concatenate([by_words, np.array([*others], np.int64)])
+    pks = distinct(np.concatenate([near.pk, more]))
+    cosine, common = np.full(len(pks), np.nan), np.zeros(len(pks))
+    for found in (near, score(distinct(more[~np.isin(more, near.pk)]))):
+        at = np.searchsorted(pks, found.pk)
+        cosine[at], common[at] = found.cosine, found.common
     bm25 = np.zeros(len(pks))
     bm25[np.searchsorted(pks, by_words)] = np.fromiter(worded.values(), np.float64, len(worded))
     rows = _columns(connection, "past", -pks[pks < 0]) + _columns(
         connection, "memory", pks[pks > 0]
     )
-    return Pool(pks, cosine, bm25, *_arrays(rows, query))
+    return Pool(pks, cosine, common, bm25, *_arrays(rows, query))
 
 
 def _columns(connection: apsw.Connection, table: str, pks: Ints) -> list[tuple[Any, ...]]:

@@ -28,6 +28,7 @@ class Ranking:
     fusion: Fusion | None = None
     weights: HybridWeights | None = None
     min_cosine: float | None = None
+    min_relevance: float | None = None
     overfetch: int = 4
     diversity: float | None = None
     dedup_threshold: float | None = None
@@ -104,10 +105,7 @@ def told(parts: Parts) -> Scored:
     """Score by the blend, and name its parts."""
     return Scored(
         parts.total(),
-        {
-            name: getattr(parts, name)
-            for name in ("cosine", "lexical", "neighbour", "voice", "time", "late")
-        },
+        {name: part for name, part in vars(parts).items() if name != "dense"},
         {
             "mode": "hybrid",
             "fusion": "blend",

@@ -1,6 +1,7 @@
 """A copy in RAM of the sign sketches, kept current by the journal's sequence number.
 
 Derived from the file and thrown away at will: it only decides which vectors are scored exactly.
+The vectors of a file that is not very large are held too, so that scoring reads nothing.
 """
 
 from __future__ import annotations
@@ -14,20 +15,91 @@ import apsw
 import numpy as np
 from numpy.typing import NDArray
 
-from houkai.search import dense
-from houkai.search.sketches import EXACT, Ints, Vector, Windows, distinct
+from houkai.search.sketches import (
+    EXACT,
+    Ints,
+    Matrix,
+    Vector,
+    Windows,
+    distinct,
+    products,
+    read_vectors,
+    to_score,
+)
 from houkai.storage import vectors
 
 _SKETCHES: Final = """select m.pk, m.collection, e.pk, e.sketch from memory m
   join embedding e on e.text_hash = m.text_hash
   where e.model = (select value from meta where key = 'model')"""
+HOLD: Final = 200_000
+"""Windows of a file up to which their vectors are held as well, in a byte a dimension."""
+WHOLE: Final = 20_000
+"""Windows of a file up to which they are held as they are, so that nothing is read to score."""
+_CHUNK: Final = 10_000
 _RELOAD: Final = 2_000
 """Changed memories beyond which a fresh copy is cheaper than patching."""
 
 
+class _Shelf:
+    """Vectors by the number of their embedding: as they are, or of many in whole numbers.
+
+    A number stands for one vector as long as the file's vector epoch is the same.
+    """
+
+    def __init__(self, epoch: int, *, whole: bool) -> None:
+        self.epoch, self.whole = epoch, whole
+        self.count = 0
+        self._row: Ints = np.empty(0, np.int64)
+        self._vectors: NDArray[Any] = np.empty((0, 0), np.float32 if whole else np.int8)
+        self._scale: NDArray[np.float32] = np.empty(0, np.float32)
+
+    def of(self, connection: apsw.Connection, embeddings: Ints) -> tuple[Matrix, Vector]:
+        """Return vectors and what each must be multiplied by; only those that are new are read."""
+        if not len(embeddings):
+            return np.empty((0, 0), np.float32), np.empty(0, np.float32)
+        self.add(connection, embeddings)
+        rows = self._row[embeddings]
+        return self._vectors[rows].astype(np.float32, copy=False), self._scale[rows]
+
+    def add(self, connection: apsw.Connection, embeddings: Ints) -> None:
+        """Read the vectors that are missing."""
+        last = int(embeddings.max(initial=-1))
+        if last >= len(self._row):
+            longer = np.full(max(last + 1, 5 * len(self._row) // 4), -1, np.int64)
+            longer[: len(self._row)] = self._row
+            self._row = longer
+        missing = distinct(embeddings[self._row[embeddings] < 0])
+        for start in range(0, len(missing), _CHUNK):
+            some = missing[start : start + _CHUNK]
+            self._append(some, read_vectors(connection, some))
+
+    def _append(self, numbers: Ints, fresh: Matrix) -> None:
+        end = self.count + len(fresh)
+        if end > len(self._vectors):
+            self._grow(max(end, 5 * len(self._vectors) // 4), fresh.shape[1])
+        scale = np.ones(len(fresh), np.float32)
+        if not self.whole:
+            scale = np.maximum(np.abs(fresh).max(axis=1) / 127, np.float32(1e-9))
+            fresh = np.rint(fresh / scale[:, None])
+        self._vectors[self.count : end] = fresh
+        self._scale[self.count : end] = scale
+        self._row[numbers] = np.arange(self.count, end)
+        self.count = end
+
+    def _grow(self, room: int, width: int) -> None:
+        wider, scale = np.empty((room, width), self._vectors.dtype), np.empty(room, np.float32)
+        if self.count:
+            wider[: self.count] = self._vectors[: self.count]
+            scale[: self.count] = self._scale[: self.count]
+        self._vectors, self._scale = wider, scale
+
+
 @dataclass(frozen=True)
 class _Copy:
-    """One state of the sketches, in the order of the memories' numbers; never changed in place."""
+    """One state of the sketches, in the order of the memories' numbers; never changed in place.
+
+    `bits` holds a row for each 64 dimensions, so that distances add up along whole rows.
+    """
 
     at: tuple[int, int]
     pk: Ints
@@ -35,52 +107,78 @@ class _Copy:
     embedding: Ints
     bits: NDArray[np.uint64]
 
+    def inside(self, scope: int | None) -> Ints | slice:
+        """Return where a collection's windows are."""
+        if scope is None:
+            return slice(None)
+        match = self.collection == scope
+        return slice(None) if match.all() else np.flatnonzero(match)
+
+    def near(self, sketch: bytes, inside: Ints | slice, limit: int) -> Ints:
+        """Return the places, of those inside, of the windows that differ in the fewest signs.
+
+        At least `limit`, and all that differ in as many as the last of them.
+        """
+        distance = np.zeros(len(self.pk[inside]), np.uint16)
+        for row, word in zip(self.bits, _words(sketch), strict=True):
+            distance += np.bitwise_count(row[inside] ^ word)
+        upto = int(np.searchsorted(np.cumsum(np.bincount(distance)), limit))
+        return np.flatnonzero(distance <= upto)
+
 
 class Resident:
-    """The sketches of every window of every memory, as of the snapshot that asks."""
+    """The sketches of every window of every memory, as of the snapshot that asks.
+
+    The vectors of a file with up to HOLD windows are held too; among few they decide alone.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._copy: _Copy | None = None
-        self._vectors_of: _Copy | None = None
-        self._embeddings: list[int] = []
-        self._vectors: NDArray[np.float32] = np.empty((0, 0), np.float32)
+        self._shelf = _Shelf(-1, whole=True)
 
     def nearest(
         self, connection: apsw.Connection, vector: Vector, scope: int | None, limit: int
     ) -> Windows:
-        """Return the nearest windows: by cosine of few, by sketch of many."""
+        """Return the nearest windows, by cosine where the vectors are held, else by sketch."""
         copy = self._current(connection)
-        inside = np.flatnonzero(copy.collection == scope) if scope is not None else slice(None)
+        inside = copy.inside(scope)
         pk, embedding = copy.pk[inside], copy.embedding[inside]
         if limit >= len(pk):
             return Windows(pk, embedding)
-        if len(copy.pk) <= EXACT:
-            away = -(self._exact(connection, copy)[inside] @ vector)
-        else:
-            differ = copy.bits[inside] ^ _words(vectors.sketch(vector))
-            away = np.bitwise_count(differ).sum(axis=1, dtype=np.int32)
-        best = np.argpartition(away, limit)[:limit]
-        return Windows(pk[best], embedding[best])
+        held = len(copy.pk) <= HOLD
+        wide = max(to_score(len(pk)), 2 * limit) if held else limit
+        if len(copy.pk) > EXACT and wide < len(pk):
+            near = copy.near(vectors.sketch(vector), inside, wide)
+            pk, embedding = pk[near], embedding[near]
+        if len(pk) > limit:
+            rows, scale = self._held(connection, copy, embedding)
+            best = np.argpartition(-products(rows, vector) * scale, limit)[:limit]
+            pk, embedding = pk[best], embedding[best]
+        return Windows(pk, embedding)
 
-    def _exact(self, connection: apsw.Connection, copy: _Copy) -> NDArray[np.float32]:
-        """Return the vectors of every window, of which only new ones are read."""
+    def exact(self, connection: apsw.Connection) -> bool:
+        """Say whether `nearest` goes by the vectors themselves, not by their sketches."""
+        return len(self._current(connection).pk) <= HOLD
+
+    def vectors(self, connection: apsw.Connection, embeddings: Ints) -> Matrix:
+        """Return stored vectors by their numbers, from RAM where they are held as they are."""
+        copy = self._current(connection)
+        if len(copy.pk) > WHOLE:
+            return read_vectors(connection, embeddings)
+        return self._held(connection, copy, embeddings)[0]
+
+    def _held(
+        self, connection: apsw.Connection, copy: _Copy, embeddings: Ints
+    ) -> tuple[Matrix, Vector]:
         with self._lock:
-            if self._vectors_of is not copy:
-                wanted = copy.embedding.tolist()
-                held = self._vectors
-                rows = {number: row for row, number in enumerate(self._embeddings)}
-                known = {number: rows[number] for number in wanted if number in rows}
-                missing = sorted({number for number in wanted if number not in known})
-                if missing:
-                    fresh = dense.read_vectors(connection, np.array(missing, np.int64))
-                    # Vectors of which none is wanted may be another model's, of another length.
-                    held = np.concatenate([held, fresh]) if known else fresh
-                    start = len(held) - len(fresh)
-                    known |= {number: start + row for row, number in enumerate(missing)}
-                self._vectors = held[[known[number] for number in wanted]]
-                self._embeddings, self._vectors_of = wanted, copy
-            return self._vectors
+            whole = len(copy.pk) <= WHOLE
+            present = (self._shelf.epoch, self._shelf.whole)
+            if present != (copy.at[1], whole) or self._shelf.count > 2 * HOLD:
+                self._shelf = _Shelf(copy.at[1], whole=whole)
+            if not self._shelf.count:
+                self._shelf.add(connection, copy.embedding)
+            return self._shelf.of(connection, embeddings)
 
     def windows(self, connection: apsw.Connection, pks: Ints) -> Windows:
         """Return all windows of some memories."""
@@ -139,7 +237,9 @@ def _patched(
     fresh = _copy_of(rows, state)
     stay = ~np.isin(old.pk, changed)
     if not rows:
-        return _Copy(state, old.pk[stay], old.collection[stay], old.embedding[stay], old.bits[stay])
+        return _Copy(
+            state, old.pk[stay], old.collection[stay], old.embedding[stay], old.bits[:, stay]
+        )
     if not stay.any():
         return fresh
     pk = np.concatenate([old.pk[stay], fresh.pk])
@@ -149,7 +249,7 @@ def _patched(
         pk[order],
         np.concatenate([old.collection[stay], fresh.collection])[order],
         np.concatenate([old.embedding[stay], fresh.embedding])[order],
-        np.concatenate([old.bits[stay], fresh.bits])[order],
+        np.concatenate([old.bits[:, stay], fresh.bits], axis=1)[:, order],
     )
 
 
@@ -162,7 +262,9 @@ def _copy_of(rows: Sequence[tuple[Any, ...]], state: tuple[int, int]) -> _Copy:
         numbers[:, 0].copy(),
         numbers[:, 1].copy(),
         numbers[:, 2].copy(),
-        bits.reshape(len(rows), -1) if rows else np.empty((0, 1), np.uint64),
+        np.ascontiguousarray(bits.reshape(len(rows), -1).T)
+        if rows
+        else np.empty((1, 0), np.uint64),
     )
 
 

@@ -2,21 +2,46 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple, Protocol
+import json
+import math
+from typing import Any, Final, NamedTuple, Protocol
 
 import apsw
 import numpy as np
 from numpy.typing import NDArray
 
+from houkai.errors import Corrupt
 from houkai.storage import vectors
+from houkai.storage.eligible import Filter, condition
 from houkai.storage.vectors import WINDOWS
 
 Ints = NDArray[np.int64]
 Vector = NDArray[np.float32]
+Matrix = NDArray[np.float32]
 EXACT: Final = 4_000
 """Windows of a file up to which every one is scored and sketches are not asked."""
 KNN_LIMIT: Final = 4_096
 """The largest k that vec0 answers."""
+
+
+FLOOR: Final = 320
+PER_ROOT: Final = 8.0
+"""Windows to score of N that sketches choose from: FLOOR, or PER_ROOT * sqrt(N) if more, up to
+CEILING.
+"""
+CEILING: Final = 5_120
+
+
+def to_score(size: int, at_least: int = 0) -> int:
+    """Return how many of `size` windows to score so that the ten best are nearly surely in."""
+    return max(FLOOR, at_least, min(CEILING, math.ceil(PER_ROOT * math.sqrt(size))))
+
+
+class Probe(NamedTuple):
+    """What stored vectors are compared with: a question, and the mean of its collection."""
+
+    vector: Vector
+    mean: Vector | None = None
 
 
 class Windows(NamedTuple):
@@ -41,6 +66,12 @@ class Sketches(Protocol):
 
     def size(self, connection: apsw.Connection) -> int:
         """Return how many windows there are."""
+
+    def exact(self, connection: apsw.Connection) -> bool:
+        """Say whether `nearest` goes by the vectors themselves, not by their sketches."""
+
+    def vectors(self, connection: apsw.Connection, embeddings: Ints) -> Matrix:
+        """Return stored vectors by their numbers, in that order."""
 
 
 class InFile:
@@ -85,6 +116,28 @@ class InFile:
         """Return how many vectors are stored, which is close enough."""
         return int(connection.execute("select count(*) from embedding").get)
 
+    def exact(self, connection: apsw.Connection) -> bool:
+        """Say whether `nearest` returns all there are, since they are few."""
+        return self.size(connection) <= EXACT
+
+    def vectors(self, connection: apsw.Connection, embeddings: Ints) -> Matrix:
+        """Return stored vectors by their numbers, in that order."""
+        return read_vectors(connection, embeddings)
+
+
+def read_vectors(connection: apsw.Connection, embeddings: Ints) -> Matrix:
+    """Return stored vectors by their numbers, in that order."""
+    if not len(embeddings):
+        return np.empty((0, 0), np.float32)
+    rows: list[tuple[Any, ...]] = connection.execute(
+        "select e.vector from carray(?) a cross join embedding e on e.pk = a.value",
+        (apsw.carray(embeddings),),
+    ).fetchall()
+    stored = np.frombuffer(b"".join([blob for (blob,) in rows]), "<f2")
+    if len(rows) < len(embeddings) or len(stored) % len(rows):
+        raise Corrupt("The stored vectors are damaged: some are missing or cut off.")
+    return stored.reshape(len(rows), -1).astype(np.float32)
+
 
 def _all(connection: apsw.Connection, scope: int | None) -> Windows:
     return as_windows(
@@ -101,6 +154,28 @@ def as_windows(rows: list[tuple[int | float | str | bytes | None, ...]]) -> Wind
     """Return (pk, embedding) rows as arrays."""
     pairs = np.array(rows, np.int64).reshape(len(rows), 2)
     return Windows(pairs[:, 0].copy(), pairs[:, 1].copy())
+
+
+def products(rows: Matrix, vector: Vector) -> Vector:
+    """Return the product of each row with a vector.
+
+    Not by the BLAS, whose threads wait for each other for longer than so little work takes.
+    """
+    found: Vector = np.einsum("ij,j->i", rows, vector)
+    return found
+
+
+def among(connection: apsw.Connection, pks: Ints, where: Filter) -> Ints:
+    """Return which of some memories are eligible, in order."""
+    if not len(pks):
+        return pks
+    sql, values = condition(where, each=True)
+    found: str = connection.execute(
+        f"""select json_group_array(m.pk) from carray(:pks) a
+            cross join memory m on m.pk = a.value where {sql}""",
+        {**values, "pks": apsw.carray(pks)},
+    ).get
+    return np.array(json.loads(found), np.int64)
 
 
 def distinct(numbers: Ints) -> Ints:

@@ -14,9 +14,9 @@ from typing import Any, Final
 import apsw
 import numpy as np
 
-from houkai.search import blend, dense, lexical, pairs, pool
+from houkai.search import blend, dense, lexical, pairs, past, pool
 from houkai.search import query as queries
-from houkai.search.sketches import Sketches
+from houkai.search.sketches import Probe, Sketches
 from houkai.storage.eligible import Filter, condition
 
 Pairs = dict[tuple[int, int], float]
@@ -91,18 +91,18 @@ def _hits(connection: apsw.Connection, where: Filter, sketches: Sketches, pk: in
     type, text = _one(connection, pk)
     alike, asked = replace(where, type=type), queries.understand(text)
     mine = pairs.windows_of(connection, [pk]).get(pk)
-    vector = None if mine is None else mine[0]
-    close = dense.NONE if vector is None else dense.search(connection, vector, alike, sketches)
+    probe = None if mine is None else Probe(mine[0])
+    close = dense.NONE if probe is None else dense.search(connection, probe, alike, sketches)
     found = pool.gather(
         connection,
         asked,
         dense.best(close, DEPTH),
         lexical.search(connection, asked, alike, DEPTH),
-        vector,
-        partial(sketches.windows, connection),
+        (),
+        partial(past.scored, connection, probe, sketches),
     )
     present, weight = lexical.terms_held(connection, asked, found.pk, alike)
-    evidence = blend.Evidence(present, weight, np.zeros(len(found)))
+    evidence = blend.Evidence(present, weight)
     score = blend.blend(asked, found, evidence).total()
     best = np.lexsort((-found.pk, -score))[: DEEP_HITS + 1]
     return [int(hit) for hit in found.pk[best]]

@@ -17,6 +17,8 @@ _OF_AN_INDEX: Final = re.compile(
     r"row \S+ missing from index|wrong # of entries in index|non-unique entry in index"
     r"|malformed inverted index|fts5: "
 )
+KEYS: Final = {"format", "store_id", "created_at", "vector_epoch"}
+"""What `meta` holds in every file."""
 MOST: Final = 100
 """Messages of SQLite's to read; a file with more is lost in any case."""
 
@@ -44,6 +46,12 @@ def broken_indexes(connection: apsw.Connection) -> list[str]:
 def mend_indexes(connection: apsw.Connection) -> None:
     """Make every index anew."""
     connection.execute("reindex")
+
+
+def missing_keys(connection: apsw.Connection) -> list[str]:
+    """Name what every file says of itself and this one does not."""
+    rows: list[tuple[Any, ...]] = connection.execute("select key from meta").fetchall()
+    return sorted(KEYS - {key for (key,) in rows})
 
 
 def dangling(connection: apsw.Connection) -> list[str]:

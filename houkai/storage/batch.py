@@ -62,9 +62,15 @@ class Task:
             del self  # or the error's traceback would keep it alive
 
 
-def commit(connection: apsw.Connection, batch: Sequence[Task]) -> float:
+class _Soiled(Exception):
+    """Say that a job failed after it had changed something, with nothing to undo it alone."""
+
+
+def commit(connection: apsw.Connection, batch: Sequence[Task], *, shielded: bool = False) -> float:
     """Run a batch in one transaction; when that is lost, each job alone in its own.
 
+    Jobs get a savepoint each (`shielded`) only once one of them has failed halfway: at every
+    savepoint FTS5 writes out its words, so that a crowd would pay for each job as if it were alone.
     Every task then has its outcome, which is on disk. Return how long the commit took. Raises
     apsw.Error when the connection is of no more use.
     """
@@ -75,7 +81,7 @@ def commit(connection: apsw.Connection, batch: Sequence[Task]) -> float:
         return 0.0
     try:
         for task in batch:
-            _attempt(connection, task, alone=len(batch) == 1)
+            _attempt(connection, task, alone=len(batch) == 1, shielded=shielded)
         started = time.monotonic()
         connection.execute("commit")
         took_s = time.monotonic() - started
@@ -85,6 +91,8 @@ def commit(connection: apsw.Connection, batch: Sequence[Task]) -> float:
         if len(batch) == 1 or isinstance(error, apsw.BusyError):
             fail(batch, error)
             return 0.0
+        if isinstance(error, _Soiled):
+            return commit(connection, batch, shielded=True)
     else:
         for task in batch:
             task.settle()
@@ -92,11 +100,25 @@ def commit(connection: apsw.Connection, batch: Sequence[Task]) -> float:
     return sum(commit(connection, [task]) for task in batch)
 
 
-def _attempt(connection: apsw.Connection, task: Task, *, alone: bool) -> None:
-    """Run one job, in a savepoint unless it is alone. Raises when the transaction is lost."""
+def _attempt(connection: apsw.Connection, task: Task, *, alone: bool, shielded: bool) -> None:
+    """Run one job. Raises _Soiled when it fails and may leave something of itself behind."""
     if alone:
         task.attempt(connection)
         return
+    if shielded:
+        _attempt_shielded(connection, task)
+        return
+    before = connection.total_changes()
+    try:
+        task.attempt(connection)
+    except BaseException as error:
+        if isinstance(error, apsw.Error) or connection.total_changes() != before:
+            raise _Soiled from error
+        task.reject(error)
+
+
+def _attempt_shielded(connection: apsw.Connection, task: Task) -> None:
+    """Run one job in a savepoint. Raises when the whole transaction is lost."""
     connection.execute("savepoint job")
     try:
         task.attempt(connection)

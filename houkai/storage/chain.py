@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Iterator
 from itertools import groupby
 from typing import Any, NamedTuple
 
 import apsw
 
-from houkai.storage import fulltext
+from houkai.errors import Corrupt
+from houkai.storage import fulltext, vectors
 from houkai.storage.journal import GENESIS, chain, image_digest
 
 
@@ -32,12 +34,19 @@ def anchor(connection: apsw.Connection) -> Anchor:
     kept = dict(rows)
     if not kept:
         return BEGINNING
+    if kept.keys() != {"pruned_seq", "pruned_at", "pruned_hash"}:
+        raise Corrupt("The journal is damaged: where it was pruned cannot be read.")
     return Anchor(kept["pruned_seq"], kept["pruned_at"], kept["pruned_hash"])
 
 
 def first_break(connection: apsw.Connection) -> int | None:
-    """Return the first operation whose hash does not follow from what is stored; None if all do."""
+    """Return the first operation that does not follow from what is stored; None if all do.
+
+    What a pruning kept is followed from its record; its cut is named where that does not hold.
+    """
     start = anchor(connection)
+    if not _base_holds(connection, start):
+        return start.seq
     previous = start.hash
     for seq, row, meta, stored, digests in _operations(connection, start.seq):
         if chain(previous, row, meta, digests) != stored:
@@ -67,14 +76,34 @@ def _operations(
         yield int(str(seq)), head[:9], head[9], head[10], digests
 
 
+def _base_holds(connection: apsw.Connection, start: Anchor) -> bool:
+    """Say whether what was kept from before the cut is what the last pruning recorded."""
+    if start == BEGINNING:
+        return True
+    told = connection.execute(
+        """select meta ->> '$.before', meta ->> '$.at', meta ->> '$.hash', meta ->> '$.base'
+           from operation where op = 'prune' order by seq desc limit 1"""
+    ).get
+    seen = (start.seq, start.at, start.hash.hex(), base_digest(connection, start.seq))
+    return bool(told == seen)
+
+
 def base_digest(connection: apsw.Connection, until: int) -> str:
-    """Return a SHA-256 of the images that are kept from before a cut, for the cut's record."""
+    """Return a SHA-256 of the operations and images that are kept from before a cut."""
     digest = hashlib.sha256()
-    for kind, key, image in connection.execute(
-        """select kind, key, after from change where operation <= ? order by kind, key""", (until,)
+    for *row, meta in connection.execute(
+        """select seq, id, at, op, actor, session, collection, batch, undoes, hex(hash), meta
+           from operation where seq <= ? order by seq""",
+        (until,),
     ):
-        digest.update(f"{kind}\0{key}\0".encode())
-        digest.update(image_digest(image))
+        digest.update(json.dumps(row).encode() + (meta or b"-"))
+    for seq, kind, key, image, erased in connection.execute(
+        """select operation, kind, key, after, digest from change where operation <= ?
+           order by kind, key""",
+        (until,),
+    ):
+        digest.update(f"{seq}\0{kind}\0{key}\0".encode())
+        digest.update(image_digest(image) if erased is None else erased)
     return digest.hexdigest()
 
 
@@ -102,16 +131,19 @@ def prune(connection: apsw.Connection, cut: int) -> dict[str, Any]:
            and text_hash not in (select text_hash from past)
            and text_hash not in (select text_hash from trash)"""
     )
-    vectors = connection.changes()
+    dropped = connection.changes()
+    if dropped:
+        vectors.tell_others(connection)
     connection.executemany(
         "insert or replace into meta(key, value) values (?, ?)",
         [("pruned_seq", cut), ("pruned_at", at), ("pruned_hash", hash)],
     )
     return {
         "before": cut,
+        "at": at,
         "images": images,
         "operations": operations,
-        "vectors": vectors,
+        "vectors": dropped,
         "base": base_digest(connection, cut),
         "hash": hash.hex(),
     }

@@ -140,13 +140,28 @@ class Database:
         sqlite.verify_pragma(connection, "synchronous", level)
         self._log.watch(connection)
 
-    def read(self) -> AbstractContextManager[apsw.Connection]:
+    def read(self, *, fresh: bool = False) -> AbstractContextManager[apsw.Connection]:
         """Yield a connection that sees one unchanging snapshot of the file."""
-        return self._readers.snapshot()
+        return self._readers.snapshot(fresh=fresh)
 
     def write(self, job: Job[T]) -> T:
         """Run `job` on the write connection, commit, and return its result."""
         return self._writer.run(job)
+
+    def rehearse(self, job: Job[T]) -> T:
+        """Run `job` as `write` does and return its result, but take back all that it did."""
+
+        class Over(Exception):
+            pass
+
+        def act(connection: apsw.Connection) -> T:
+            raise Over(job(connection))
+
+        try:
+            return self.write(act)
+        except Over as over:
+            result: T = over.args[0]
+            return result
 
     def settle(self) -> None:
         """Do the chores of a quiet moment now."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import apsw
 
-from houkai.storage import fulltext
+from houkai.storage import fulltext, vectors
 from houkai.storage.journal import image_digest
 
 
@@ -59,3 +59,5 @@ def _drop_vectors(connection: apsw.Connection, hashes: Iterable[bytes]) -> None:
            and text_hash not in (select text_hash from trash where text_hash in gone)""",
         (json.dumps([hash.hex() for hash in hashes]),),
     )
+    if connection.changes():
+        vectors.tell_others(connection)

@@ -48,7 +48,7 @@ def inspect(path: Path) -> Found:
     if not header.startswith(_MAGIC[: len(header)]):
         raise Foreign(
             f"{path} is not a houkai memory file.",
-            hint="It was left as it was; choose another path.",
+            hint="It was left as it was; choose another path, or `houkai salvage` if it was one.",
         )
     if len(header) < _HEADER:
         raise Corrupt(f"{path} is cut off: {status.st_size} bytes are less than a header.")

@@ -13,7 +13,8 @@ from houkai.storage.rows import Image, split_link_key
 
 _BEFORE: Final = """(select p.after from change p where p.kind = c.kind and p.key = c.key
   and p.operation < c.operation order by p.operation desc limit 1)"""
-_OPERATION: Final = "o.seq, o.id, o.at, o.op, o.actor, o.collection, o.undoes, o.undone_by, o.meta"
+_OPERATION: Final = """o.seq, o.id, o.at, o.op, o.actor, o.collection, o.undoes, o.undone_by,
+  o.session, o.meta"""
 
 
 _ABOUT: Final = """select pk from change where kind = 'memory' and key = :id
@@ -69,7 +70,7 @@ def entries_about(connection: apsw.Connection, id: str) -> list[JournalEntry]:
 
 
 def _entry(row: tuple[Any, ...]) -> JournalEntry:
-    (seq, uuid, at, op, actor, collection, undoes, undone_by, meta,
+    (seq, uuid, at, op, actor, collection, undoes, undone_by, session, meta,
      kind, key, before, after) = row  # fmt: skip
     extra: dict[str, Any] = decode(meta) or {}
     id = key
@@ -79,7 +80,7 @@ def _entry(row: tuple[Any, ...]) -> JournalEntry:
     return JournalEntry(
         ts=at, op=op, actor=actor, id=id, before=decode(before), after=decode(after), meta=extra,
         scope=collection, operation=seq, operation_id=uuid, kind=kind, undoes=undoes,
-        undone_by=undone_by,
+        undone_by=undone_by, session=session,
     )  # fmt: skip
 
 

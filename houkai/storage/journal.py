@@ -99,13 +99,23 @@ class Tx:
             for (kind, key), (_, after) in changes.items()
         ]
         self._enter_operation(encoded)
-        self.connection.executemany(
-            "update change set until = ? where kind = ? and key = ? and until = ?",
-            [(self.seq, kind, key, FOREVER) for kind, key, _ in encoded],
-        )
+        self._end_images(changes)
         self._enter_changes(encoded)
         self._mark_undone()
         return self.seq
+
+    def _end_images(self, keys: Iterable[tuple[str, str]]) -> None:
+        """Let the images end that stood until now. An update costs FTS5's savepoint, see batch."""
+        for key in keys:
+            standing = self.connection.execute(
+                "select pk from change where kind = ? and key = ? order by operation desc limit 1",
+                key,
+            ).get
+            if standing is not None:
+                self.connection.execute(
+                    "update change set until = ? where pk = ? and until = ?",
+                    (self.seq, standing, FOREVER),
+                )
 
     def _enter_changes(self, encoded: list[tuple[str, str, bytes | None]]) -> None:
         images = self.act.images
@@ -141,20 +151,21 @@ class Tx:
 
 
 def _fall(connection: apsw.Connection, seq: int, by: int) -> None:
-    """Mark an operation undone; what it had undone itself stands again."""
-    connection.execute("update operation set undone_by = ? where seq = ?", (by, seq))
-    freed: list[tuple[Any, ...]] = connection.execute(
-        "select seq from operation where undone_by = ?", (seq,)
-    ).fetchall()
-    for (other,) in freed:
-        _stand(connection, other)
-
-
-def _stand(connection: apsw.Connection, seq: int) -> None:
-    connection.execute("update operation set undone_by = null where seq = ?", (seq,))
-    undoes = connection.execute("select undoes from operation where seq = ?", (seq,)).get
-    for target in [] if undoes is None else batch_of(connection, undoes):
-        _fall(connection, target, seq)
+    """Mark an operation undone; what it had undone itself stands again, and so on."""
+    falling = [(seq, by)]
+    while falling:
+        fallen, feller = falling.pop()
+        connection.execute("update operation set undone_by = ? where seq = ?", (feller, fallen))
+        freed: list[tuple[Any, ...]] = connection.execute(
+            "update operation set undone_by = null where undone_by = ? returning seq, undoes",
+            (fallen,),
+        ).fetchall()
+        falling += [
+            (target, other)
+            for other, undoes in freed
+            if undoes is not None
+            for target in batch_of(connection, undoes)
+        ]
 
 
 def batch_of(connection: apsw.Connection, seq: int) -> list[int]:
@@ -197,5 +208,27 @@ def recorded(act: Act, clock: Clock, work: Callable[[Tx], T]) -> Callable[[apsw.
         result = work(tx)
         tx.finish()
         return result
+
+    return job
+
+
+def recorded_series(
+    act: Act, clock: Clock, work: Callable[[Tx, Sequence[T]], T | None]
+) -> Callable[[apsw.Connection], list[T]]:
+    """Return a job for the writer: `work` in one journaled operation after another, until None.
+
+    Each call is told what those before it returned. All of them are recorded, or none.
+    """
+
+    def job(connection: apsw.Connection) -> list[T]:
+        migrate.refuse_newer(connection)
+        done: list[T] = []
+        while True:
+            tx = Tx(connection, act, clock)
+            result = work(tx, done)
+            if result is None:
+                return done
+            tx.finish()
+            done.append(result)
 
     return job

@@ -8,6 +8,7 @@ import apsw
 
 from houkai.storage.chain import anchor
 from houkai.storage.journal import FOREVER
+from houkai.storage.rows import KINDS
 
 _NEXT: Final = f"""coalesce((select min(n.operation) from change n where n.kind = c.kind
   and n.key = c.key and n.operation > c.operation), {FOREVER})"""
@@ -41,6 +42,32 @@ def mend_origins(connection: apsw.Connection) -> None:
     connection.execute(f"update memory as m set operation = {_LAST} where m.operation <> {_LAST}")
 
 
+def wrong_counterparts(connection: apsw.Connection) -> list[str]:
+    """Name the changes that do not know which other memory they concern."""
+    return [f"{key} in operation {seq}" for _, _, key, seq in _miscounted(connection)]
+
+
+def mend_counterparts(connection: apsw.Connection) -> None:
+    """Set the other memory of every change anew."""
+    connection.executemany(
+        "update change set counterpart = ? where pk = ?",
+        [(right, pk) for pk, right, _, _ in _miscounted(connection)],
+    )
+
+
+def _miscounted(connection: apsw.Connection) -> list[tuple[int, str | None, str, int]]:
+    """Return (change, right counterpart, key, operation) where another is stored."""
+    rows: list[tuple[Any, ...]] = connection.execute(
+        """select pk, kind, key, operation, counterpart from change
+           where kind = 'link' or counterpart is not null"""
+    ).fetchall()
+    return [
+        (pk, KINDS[kind].counterpart(key), key, seq)
+        for pk, kind, key, seq, stored in rows
+        if KINDS[kind].counterpart(key) != stored
+    ]
+
+
 def wrong_undos(connection: apsw.Connection) -> list[str]:
     """Name the operations whose mark of being undone is wrong."""
     return [f"operation {seq}" for seq, _ in _differing(connection)]
@@ -57,49 +84,20 @@ def mend_undos(connection: apsw.Connection) -> None:
 def _differing(connection: apsw.Connection) -> list[tuple[int, int | None]]:
     """Return (operation, right mark) where the stored mark is another."""
     rows: list[tuple[Any, ...]] = connection.execute(
-        "select seq, undoes, batch, undone_by from operation where seq > ? order by seq",
+        "select seq, undoes, batch, undone_by from operation where seq > ? order by seq desc",
         (anchor(connection).seq,),
     ).fetchall()
-    right = _Undone()
-    for seq, undoes, batch, _ in rows:
-        right.enter(seq, undoes, batch)
-    return [
-        (seq, right.undone_by.get(seq))
-        for seq, _, _, stored in rows
-        if right.undone_by.get(seq) != stored
-    ]
-
-
-class _Undone:
-    """What the journal says of undoing, played back from its beginning."""
-
-    def __init__(self) -> None:
-        self.undone_by: dict[int, int] = {}
-        self._felled: dict[int, set[int]] = {}
-        self._undoes: dict[int, int] = {}
-        self._batches: dict[str, list[int]] = {}
-        self._batch_of: dict[int, str] = {}
-
-    def enter(self, seq: int, undoes: int | None, batch: str | None) -> None:
-        """Play one operation; those of one batch are undone together."""
-        if undoes is not None:
-            self._undoes[seq] = undoes
-            for target in self._together(undoes):
-                self._fall(target, seq)
+    batches: dict[str, list[int]] = {}
+    batch_of: dict[int, str] = {}
+    for seq, _, batch, _ in rows:
         if batch is not None:
-            self._batches.setdefault(batch, []).append(seq)
-            self._batch_of[seq] = batch
-
-    def _together(self, seq: int) -> list[int]:
-        batch = self._batch_of.get(seq)
-        return [seq] if batch is None else list(self._batches[batch])
-
-    def _fall(self, seq: int, by: int) -> None:
-        self._felled.get(self.undone_by.get(seq, 0), set()).discard(seq)
-        self.undone_by[seq] = by
-        self._felled.setdefault(by, set()).add(seq)
-        for other in sorted(self._felled.pop(seq, ())):
-            del self.undone_by[other]
-            if other in self._undoes:
-                for target in self._together(self._undoes[other]):
-                    self._fall(target, other)
+            batches.setdefault(batch, []).append(seq)
+            batch_of[seq] = batch
+    right: dict[int, int] = {}
+    for seq, undoes, _, _ in rows:
+        # Newest first: whether an operation stands is known by the time it is reached.
+        if undoes is None or seq in right:
+            continue
+        together = batches[batch_of[undoes]] if undoes in batch_of else [undoes]
+        right |= {target: seq for target in together if target < seq}
+    return [(seq, right.get(seq)) for seq, *_, stored in rows if right.get(seq) != stored]

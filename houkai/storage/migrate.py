@@ -59,7 +59,8 @@ def version(connection: apsw.Connection, name: str) -> int:
 
 def refuse_newer(connection: apsw.Connection) -> None:
     """Refuse to write where a newer houkai has migrated the file since it was opened."""
-    number = int(connection.pragma("user_version"))
+    # Not connection.pragma, which prepares its statement anew each time.
+    number: int = connection.execute("pragma user_version").get
     if number != head():
         raise SchemaTooNew(
             f"A newer houkai has changed the file's schema meanwhile, to {number}"

@@ -12,6 +12,7 @@ from typing import Final
 
 Value = int | float | str | bytes | None
 
+_MAGIC: Final = b"SQLite format 3\0"
 _LEAF_OF_A_TABLE: Final = 0x0D
 _SIZES: Final = (512, 1_024, 2_048, 4_096, 8_192, 16_384, 32_768, 65_536)
 _USUAL: Final = 4_096
@@ -37,7 +38,7 @@ class Pages:
             self._newer = _committed(log.read_bytes(), self.size)
         whole = -(-len(self._data) // self.size)
         self.count = max([whole, *self._newer])
-        self.usable = self.size - (self._data[20] if len(self._data) > 20 else 0)
+        self.usable = self.size - (self._data[20] if self._data.startswith(_MAGIC) else 0)
 
     def page(self, number: int) -> bytes:
         """Return a page, filled up with zeros where the file is cut off."""
@@ -103,6 +104,9 @@ class Pages:
 
 
 def _page_size(data: bytes) -> int:
+    """Return the size of pages, the usual one where the header is lost."""
+    if not data.startswith(_MAGIC):
+        return _USUAL
     size = int.from_bytes(data[16:18], "big")
     size = 65_536 if size == 1 else size
     return size if size in _SIZES else _USUAL

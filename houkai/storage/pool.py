@@ -14,6 +14,8 @@ from houkai.errors import StorageError
 from houkai.storage.connection import shut, translated
 
 KEEP: Final = 8
+PATIENCE_S: Final = 0.02
+"""How long a crowd waits for the next to come back: to open another takes more work."""
 DRAIN_S: Final = 5.0
 """How long a fork or a close waits for readers and the writer to come to rest."""
 
@@ -42,17 +44,26 @@ class Readers:
         self._connect = connect
         self._idle: list[apsw.Connection] = []
         self._loans: list[_Loan] = []
-        self._changed = threading.Condition()
+        self._returns = 0
+        self._renew_locks()
         self._held = False
         self._refusal: Refusal | None = None
 
+    def _renew_locks(self) -> None:
+        lock = threading.RLock()
+        self._changed = threading.Condition(lock)
+        self._returned = threading.Condition(lock)
+
     @contextlib.contextmanager
     def lend(
-        self, connect: Callable[[], apsw.Connection] | None = None
+        self, connect: Callable[[], apsw.Connection] | None = None, *, fresh: bool = False
     ) -> Iterator[apsw.Connection]:
         """Yield a connection for one thread's use, opened by `connect` when none is idle."""
         loan = self._borrow()
         try:
+            if fresh and loan.connection is not None:
+                shut(loan.connection)
+                loan.connection = None
             if loan.connection is None:
                 loan.connection = (connect or self._connect)()
             yield loan.connection
@@ -60,9 +71,13 @@ class Readers:
             self._give_back(loan)
 
     @contextlib.contextmanager
-    def snapshot(self) -> Iterator[apsw.Connection]:
-        """Yield a connection that sees one unchanging state of the file."""
-        with self.lend() as connection, translated():
+    def snapshot(self, *, fresh: bool = False) -> Iterator[apsw.Connection]:
+        """Yield a connection that sees one unchanging state of the file.
+
+        A `fresh` one has read nothing before: FTS5 remembers more from one snapshot to the next
+        than its own integrity check can bear, and reports damage where another process wrote.
+        """
+        with self.lend(fresh=fresh) as connection, translated():
             connection.execute("begin")
             try:
                 yield connection
@@ -73,12 +88,25 @@ class Readers:
     def _borrow(self) -> _Loan:
         self._refuse()
         with self._changed:
+            self._await_return()
             while self._held:
                 self._changed.wait()
             self._refuse()
             loan = _Loan(self._idle.pop() if self._idle else None)
             self._loans.append(loan)
         return loan
+
+    def _await_return(self) -> None:
+        """Wait while others give back what they borrowed; what is lent for long is not waited for.
+
+        A thread that has one already may be what the others wait for.
+        """
+        returns = -1
+        while len(self._loans) >= KEEP and not self._idle and not self._lent_to_me():
+            if returns == self._returns:
+                return
+            returns = self._returns
+            self._returned.wait(PATIENCE_S)
 
     def _refuse(self) -> None:
         if self._refusal is not None:
@@ -93,7 +121,13 @@ class Readers:
             elif loan.connection is not None:
                 shut(loan.connection)
             self._loans.remove(loan)
+            self._returns += 1
+            self._returned.notify()
             self._changed.notify_all()
+
+    def _lent_to_me(self) -> bool:
+        own = threading.get_ident()
+        return any(loan.owner == own for loan in self._loans)
 
     def _wanted(self, connection: apsw.Connection) -> bool:
         """Say whether to keep a connection; one that could not end its snapshot is broken."""
@@ -126,9 +160,8 @@ class Readers:
     def _drain(self) -> bool:
         """Wait for what other threads have on loan; False when some stays lent."""
         deadline = time.monotonic() + DRAIN_S
-        own = threading.get_ident()
         with self._changed:
-            while self._loans and not any(loan.owner == own for loan in self._loans):
+            while self._loans and not self._lent_to_me():
                 if not self._changed.wait(max(0.0, deadline - time.monotonic())):
                     break
             return not self._loans
@@ -145,7 +178,7 @@ class Readers:
         A thread that is not there any more may have held the lock.
         """
         self._refusal = refusal
-        self._changed = threading.Condition()
+        self._renew_locks()
         lost = [loan.connection for loan in self._loans if loan.connection is not None]
         self._loans = []
         return lost

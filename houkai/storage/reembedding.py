@@ -163,4 +163,5 @@ def drop_leftovers(
     connection.executemany(
         f"delete from embedding where text_hash = ? and model not in {_IN_USE}", hashes
     )
+    vectors.tell_others(connection)
     return hashes[-1][0] if hashes else None, len(hashes)

@@ -24,6 +24,11 @@ MEMORY_FIELDS: Final = (
 _STORED: Final = (
     *MEMORY_FIELDS, "collection", "text_hash", "content_hash", "words", "names", "dates",
 )  # fmt: skip
+_LOAD: Final = f"""select (select name from collection where pk = m.collection),
+    {", ".join(MEMORY_FIELDS)},
+    (select json_group_array(name order by ordinal) from tag where memory = m.pk),
+    (select json_group_array(name order by ordinal) from entity where memory = m.pk)
+  from memory m where id = ?"""
 _INSERT: Final = f"""insert into memory(id, operation, {", ".join(_STORED)})
   values ({", ".join("?" * (2 + len(_STORED)))})"""
 NAMES: Final = (("tag", "tags"), ("entity", "entities"))
@@ -64,14 +69,7 @@ def _ensure_collection(connection: apsw.Connection, name: str, at: float) -> int
 
 def load_memory(connection: apsw.Connection, id: str) -> Image | None:
     """Return the image of a memory with its tags and entities, None when it is not there."""
-    row = connection.execute(
-        f"""select (select name from collection where pk = m.collection),
-             {", ".join(MEMORY_FIELDS)},
-             (select json_group_array(name order by ordinal) from tag where memory = m.pk),
-             (select json_group_array(name order by ordinal) from entity where memory = m.pk)
-           from memory m where id = ?""",
-        (id,),
-    ).get
+    row = connection.execute(_LOAD, (id,)).get
     if row is None:
         return None
     collection, *values, tags, entities = row
@@ -98,7 +96,7 @@ def save_memory(
         return None if after is None else _insert(connection, id, after, operation)
     pk: int = connection.execute("select pk from memory where id = ?", (id,)).get
     if after is None:
-        _delete(connection, pk, before)
+        _delete(connection, pk)
     else:
         _update(connection, pk, before, after, operation)
     return pk
@@ -159,12 +157,12 @@ def _update(
             connection.execute(f"delete from {table} where memory = ?", (pk,))
             _enter_names(connection, table, field, pk, after)
     if changed & {"collection", "text_hash"}:
-        vectors.unindex(connection, pk, old["text_hash"])
+        vectors.unindex(connection, pk)
         vectors.index(connection, pk, new["collection"], new["text_hash"])
 
 
-def _delete(connection: apsw.Connection, pk: int, image: Image) -> None:
-    vectors.unindex(connection, pk, words.text_hash(image["text"]))
+def _delete(connection: apsw.Connection, pk: int) -> None:
+    vectors.unindex(connection, pk)
     fulltext.remove(connection, "memory_fts", pk)
     connection.execute("delete from memory where pk = ?", (pk,))
 

@@ -9,7 +9,7 @@ from it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice, repeat
 from typing import TYPE_CHECKING, Any, Final
@@ -62,7 +62,7 @@ def encode(
     rows = np.concatenate(arrays)
     halves = rows.astype("<f2")
     signs = np.packbits(halves > 0, axis=1, bitorder="little")
-    windows = zip(map(bytes, halves), map(bytes, signs), strict=True)
+    windows = zip(_rows(halves), _rows(signs), strict=True)
     return [
         Encoded(
             hash,
@@ -71,6 +71,12 @@ def encode(
         )
         for (hash, array), pieces in zip(zip(hashes, arrays, strict=True), tokens, strict=False)
     ]
+
+
+def _rows(array: NDArray[Any]) -> Iterator[bytes]:
+    """Yield the bytes of each row; numpy takes ten times as long to make an object of each."""
+    data, width = array.tobytes(), array.itemsize * array.shape[1]
+    return (data[at : at + width] for at in range(0, len(data), width))
 
 
 def sketch(vector: NDArray[np.float32]) -> bytes:
@@ -128,7 +134,7 @@ def renew_index(connection: apsw.Connection) -> None:
         """insert or replace into meta(key, value)
            values ('indexed', (select coalesce(max(pk), 0) + 1 from memory))"""
     )
-    _tell_others(connection)
+    tell_others(connection)
 
 
 def fill_index(connection: apsw.Connection, limit: int) -> bool:
@@ -170,8 +176,8 @@ def is_filled(connection: apsw.Connection) -> bool:
     )
 
 
-def _tell_others(connection: apsw.Connection) -> None:
-    """Have every process read its copy of the sketches anew."""
+def tell_others(connection: apsw.Connection) -> None:
+    """Have every process read its copies anew: a vector's number may stand for another now."""
     connection.execute("update meta set value = value + 1 where key = 'vector_epoch'")
 
 
@@ -204,9 +210,10 @@ def _index_waiting(connection: apsw.Connection, hash: bytes, model: int) -> None
         (hash, model),
     ).fetchall()
     for pk, collection in waiting:
+        unindex(connection, pk)
         index(connection, pk, collection, hash)
     if waiting:
-        _tell_others(connection)
+        tell_others(connection)
 
 
 def has(connection: apsw.Connection, hash: bytes, model: int) -> bool:
@@ -232,11 +239,13 @@ def index(connection: apsw.Connection, pk: int, collection: int, hash: bytes) ->
     )
 
 
-def unindex(connection: apsw.Connection, pk: int, hash: bytes) -> None:
-    """Take a memory's sketches out; one rowid at a time, as vec0 scans for anything else."""
+def unindex(connection: apsw.Connection, pk: int) -> None:
+    """Take a memory's sketches out; one rowid at a time, as vec0 scans for anything else.
+
+    vec0's own table tells which are there, since the vectors that they were made of may be lost.
+    """
     rows = connection.execute(
-        """select ? * 8192 + window from embedding
-           where text_hash = ? and model = (select value from meta where key = 'model')""",
-        (pk, hash),
+        "select rowid from memory_vec_rowids where rowid >= ?1 * 8192 and rowid < (?1 + 1) * 8192",
+        (pk,),
     ).fetchall()
     connection.executemany("delete from memory_vec where rowid = ?", rows)

@@ -10,8 +10,8 @@ import apsw
 
 from houkai.storage.connection import BUSY_S, jittered_wait
 
-FOLD_PAGES: Final = 1_000
-"""Growth of the log, 4 MiB, at which the writer folds it into the file."""
+FOLD_PAGES: Final = 2_000
+"""Growth of the log, 8 MiB, at which the writer folds it into the file."""
 TRIM_PAGES: Final = 4_000
 """Length from which it also waits for readers to let the log start anew."""
 TRIM_S: Final = 0.1

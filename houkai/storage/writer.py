@@ -1,8 +1,8 @@
 """Own the one write connection: a thread that commits waiting jobs together.
 
-One fsync serves all callers that wait; each job runs inside a savepoint, so that one that fails
-takes nothing of its neighbours with it. A lone caller has the transaction to itself and never
-lingers. The thread starts with the first write and ends when nothing is written for a while.
+One fsync serves all callers that wait, and one that fails takes nothing of its neighbours with it.
+A lone caller has the transaction to itself and never lingers. The thread starts with the first
+write and ends when nothing is written for a while.
 """
 
 from __future__ import annotations

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from houkai import MemoryStore
 from houkai.testing import HashingEmbedder
 from tests.cli.conftest import Runner, only, stored
 
@@ -134,6 +135,8 @@ def test_forget_takes_all_or_none(cli: Runner, filled: list[str], path: Path) ->
     assert done.code == 0
     assert [line.split()[1] for line in done.lines] == [filled[0][:8], filled[1][:8]]
     assert len(stored(path)) == 2
+    assert cli("undo").code == 0
+    assert len(stored(path)) == 4
 
 
 def test_list_pages_by_short_id(cli: Runner, filled: list[str]) -> None:
@@ -168,8 +171,9 @@ def test_recall_leaves_a_trace_only_when_asked(cli: Runner, filled: list[str]) -
     assert only(cli("list", "-t", "procedural", "-f", "jsonl"))["access_count"] == 1
 
 
-def test_recall_of_nothing_stays_parseable(cli: Runner) -> None:
+def test_recall_of_nothing_stays_parseable(cli: Runner, path: Path) -> None:
     """A script that reads an empty answer must find an empty answer, not prose."""
+    MemoryStore(path).close()
     assert cli("recall", "x").out == "id\ttype\timportance\ttags\tcreated_at\ttext\n"
     done = cli("recall", "x", "-f", "json")
     assert (done.out, done.err) == ("[]\n", "No memories found.\n")

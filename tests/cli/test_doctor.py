@@ -49,14 +49,31 @@ def test_a_healthy_file_is_left_as_it_was(doctor: Callable[..., Any], path: Path
     assert [file.name for file in path.parent.iterdir() if file.is_file()] == [path.name]
 
 
-def test_no_file_is_no_fault_and_none_is_made(cli: Runner, path: Path) -> None:
+def test_deep_asks_the_model_again(doctor: Callable[..., Any], cli: Runner, path: Path) -> None:
+    """What only the model can tell must be asked of it where the user wants to be sure."""
+    assert doctor("--deep") == {}
+    assert "every vector is what the model makes of its text" in cli("doctor", "--deep").out
+    tamper(path, "update embedding set vector = cast(zeroblob(20) || substr(vector, 21) as blob)")
+    assert "meaning" in doctor("--deep")
+
+
+def test_no_file_is_no_fault_and_none_is_made(
+    cli: Runner, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The first command of a newcomer must say that all is ready, and create nothing."""
+    monkeypatch.delenv("HOUKAI_DB")
     done = cli("doctor")
     assert done.code == 0
     assert "not made yet" in done.out
+    assert str(home / ".houkai" / "memory.db") in done.out
+    assert not (home / ".houkai").exists()
+
+
+def test_the_origin_of_the_path_is_told(cli: Runner, filled: list[str], path: Path) -> None:
+    """Who looks for memories in the wrong file must learn what names that file."""
+    done = cli("doctor")
     assert str(path) in done.out
     assert "from HOUKAI_DB" in done.out
-    assert not path.exists()
 
 
 @pytest.mark.parametrize(

@@ -57,6 +57,22 @@ def test_undo_chooses(cli: Runner, filled: list[str]) -> None:
     assert cli("undo").code == 1
 
 
+def test_a_dry_run_shows_and_changes_nothing(cli: Runner, filled: list[str]) -> None:
+    """Whoever hesitates must see the rows, and the refusal, before anything happens."""
+    cli("edit", filled[0], "-i", "0.1")
+    journal = cli("journal", "tail").out
+    done = cli("undo", "--dry-run")
+    assert done.out.startswith(f"Would undo 2: edit {filled[0][:8]}: importance")
+    assert f"changed\tmemory\t{filled[0]}\timportance\t" in done.out
+    assert json.loads(cli("undo", "--dry-run", "--format", "jsonl").out)["after"].get("text")
+    refused = cli("undo", "1", "--dry-run")
+    assert (refused.code, filled[0] in refused.err) == (1, True)
+    assert "Would undo 1: remember_many 4 rows" in refused.out
+    assert len(cli("undo", "--since", "1h", "--dry-run").lines) == 2 + 1 + 4
+    assert cli("journal", "tail").out == journal
+    assert cli("undo", "--session", "none", "--dry-run").code == 1
+
+
 def test_history_outlives_its_memory(cli: Runner, filled: list[str]) -> None:
     """What was forgotten is what people look up; its short id must still do."""
     cli("forget", filled[0], "-y")

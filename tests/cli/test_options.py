@@ -40,7 +40,7 @@ OPERATIONS = {
     "list": MemoryStore.list_recent,
     "edit": MemoryStore.edit,
     "journal tail": MemoryStore.journal,
-    "undo": MemoryStore.undo_since,
+    "undo": MemoryStore.preview_undo,
     "pack": MemoryStore.recall_pack,
     "auto-context": MemoryStore.auto_context_pack,
     "eval": MemoryStore.eval_recall,

@@ -32,6 +32,7 @@ def test_settings_come_in_order(
     def place() -> Any:
         return json.loads(cli("stats", "--json").out)
 
+    cli("remember", "makes the file that HOUKAI_DB names")
     monkeypatch.setenv("HOUKAI_COLLECTION", "environment")
     assert Path(place()["path"]).name == "memory.db"
     assert place()["collection"] == "environment"
@@ -53,7 +54,61 @@ def test_errors_are_one_line(cli: Runner, tmp_path: Path) -> None:
     assert "choose another path" in done.err
 
 
-def test_bugs_keep_their_traceback(cli: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
+READING = (
+    ("list",),
+    ("recall", "anything"),
+    ("pack", "anything"),
+    ("show", "1234"),
+    ("stats",),
+    ("history", "1234"),
+    ("journal", "tail"),
+    ("journal", "verify"),
+    ("state-at", "now"),
+    ("tags", "list"),
+    ("trash", "list"),
+    ("conflicts",),
+    ("neighbors", "1234"),
+    ("doctor",),
+    ("doctor", "--repair"),
+    ("undo",),
+    ("nuke", "--yes"),
+    ("reembed", "--yes"),
+)
+
+
+@pytest.mark.parametrize("command", READING, ids=" ".join)
+@pytest.mark.parametrize("named", ["flag", "environment"])
+def test_a_mistyped_path_is_refused(
+    named: str, command: tuple[str, ...], cli: Runner, path: Path, tmp_path: Path
+) -> None:
+    """An empty file in the place of a slip answers every question with nothing, and stays."""
+    missing = tmp_path / "missing.db" if named == "flag" else path
+    done = cli(*(("--db", str(missing)) if named == "flag" else ()), *command)
+    assert done.code == 1
+    assert done.err == (
+        f"Error: There is no memory file at {missing}."
+        " Check the path; `houkai remember` makes a new file.\n"
+    )
+    assert not missing.exists()
+
+
+def test_remember_makes_the_file_that_is_named(cli: Runner, tmp_path: Path) -> None:
+    """A new project's file must be as easy to begin as to write `--db`."""
+    file = tmp_path / "new" / "memory.db"
+    assert cli("--db", str(file), "remember", "one").code == 0
+    assert [memory.text for memory in stored(file)] == ["one"]
+
+
+def test_the_default_file_reads_as_empty(cli: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A newcomer who looks before writing has mistyped nothing."""
+    monkeypatch.delenv("HOUKAI_DB")
+    done = cli("list")
+    assert (done.code, done.err) == (0, "No memories found.\n")
+
+
+def test_bugs_keep_their_traceback(
+    cli: Runner, filled: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """An unexpected failure shown as a tidy sentence can never be reported."""
 
     def broken(*_: Any, **__: Any) -> None:

@@ -15,7 +15,8 @@ import pytest
 from houkai import AsyncMemoryStore, HoukaiError, Memory, MemoryStore, ids
 from houkai.aio import AsyncMemoryStore as Async
 from houkai.doors import wire
-from houkai.model import ExplainedHit, Graph, Hit, JournalEntry, Neighbor
+from houkai.hits import ExplainedHit, Hit
+from houkai.model import Graph, JournalEntry, Neighbor
 from houkai.ops.table import OPERATIONS
 from houkai.packing import PackedMemory
 from houkai.testing import HashingEmbedder
@@ -23,7 +24,12 @@ from tests.doors.examples import EXAMPLES, Example, resolved
 from tests.support import Clock
 
 ROWS = {operation.name: operation for operation in OPERATIONS}
-PART = {"state_at": "memories", "find_path": "path", "undo_since": "operations"}
+PART = {
+    "state_at": "memories",
+    "find_path": "path",
+    "undo_since": "operations",
+    "forget_many": "ids",
+}
 """Where a tool's answer holds what the library returns."""
 NOTHING: dict[str, dict[str, Any]] = {
     "get": {"found": False, "id": "no such id"},

@@ -5,7 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
+from threading import Event, Thread
 
 import pytest
 
@@ -35,6 +37,46 @@ def test_readers_share_a_few_connections(store: MemoryStore) -> None:
         assert set(threads.map(read, range(200))) == {1}
     assert len(store.db._readers._idle) <= pool.KEEP
     assert not store.db._readers._loans
+
+
+def test_a_crowd_waits_for_a_connection_rather_than_open_its_own(
+    store: MemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To open and close a connection for each read took most of a crowd's time."""
+    opened_now: list[int] = []
+    readers = store.db._readers
+    connect = readers._connect
+    monkeypatch.setattr(readers, "_connect", lambda: (opened_now.append(1), connect())[1])
+
+    def read(_: int) -> None:
+        with store.read() as held:
+            held.execute("select count(*) from memory").fetchall()
+            time.sleep(0.001)
+
+    with ThreadPoolExecutor(6 * pool.KEEP) as threads:
+        list(threads.map(read, range(400)))
+    assert len(opened_now) < 2 * pool.KEEP
+
+
+def test_readers_that_stay_do_not_keep_others_out(store: MemoryStore) -> None:
+    """A crowd that holds its snapshots must not make one more reader wait for its end."""
+    with ExitStack() as held:
+        enough = [Event() for _ in range(pool.KEEP)]
+
+        def stay(until: Event) -> None:
+            with store.read():
+                until.wait(20)
+
+        threads = [Thread(target=stay, args=(until,)) for until in enough]
+        for thread in threads:
+            thread.start()
+        held.callback(lambda: [until.set() for until in enough])
+        while len(store.db._readers._loans) < pool.KEEP:
+            time.sleep(0.001)
+        with ThreadPoolExecutor(1) as one:
+            assert one.submit(store.count).result(timeout=15) == 1
+    for thread in threads:
+        thread.join()
 
 
 def test_accesses_are_written_though_nobody_writes(

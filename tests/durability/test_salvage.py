@@ -13,61 +13,15 @@ import apsw
 import pytest
 
 from houkai import InputError, StorageError
-from houkai.ops.salvage import Salvaged, salvage
+from houkai.ops.salvage import salvage
 from houkai.storage.pages import Pages
-from houkai.storage.remains import LOST
 from tests.durability.checks import Contents, assert_sound, opened
-from tests.durability.deeds import attempt, choose, sentence
-from tests.support import contents, sha256
-
-PAGE = 4_096
-
-
-@pytest.fixture(scope="module")
-def good(tmp_path_factory: pytest.TempPathFactory) -> tuple[bytes, Contents]:
-    """Return the bytes of a file with a history of every kind, and what it holds."""
-    path = tmp_path_factory.mktemp("good") / "memory.db"
-    chance = random.Random(5)
-    with opened(path) as store:
-        for _ in range(120):
-            attempt(choose(store, chance))
-        store.remember_many(sentence(chance) for _ in range(20))
-        long = store.remember("a text that fills several pages " * 900, tags=["long"])
-        store.trash(store.remember("in the trash").id)
-        store.link(long.id, store.remember("short", tags=["a", "b"], entities=["Anna"]).id)
-    held = assert_sound(path)
-    assert len(held) > 25
-    return path.read_bytes(), held
+from tests.durability.salvaging import PAGE, rescued
 
 
 def bare(held: Contents) -> dict[str, dict[str, Any]]:
     """Return contents without links, which may be lost with either of their ends."""
     return {id: {**memory, "links": []} for id, memory in held.items()}
-
-
-def rescued(path: Path, data: bytes) -> tuple[Salvaged, Contents]:
-    """Salvage bytes; the source must stay as it was, and what comes out must be sound."""
-    path.write_bytes(data)
-    before = sha256(path)
-    target = path.with_name("salvaged.db")
-    target.unlink(missing_ok=True)
-    try:
-        report = salvage(path, target)
-    except StorageError:
-        assert not target.exists()
-        raise
-    finally:
-        assert sha256(path) == before
-        assert sorted(p.name for p in path.parent.glob("memory.db*")) == [path.name]
-        assert not list(path.parent.glob("salvage-*"))
-    held = assert_sound(target) if report.vectors == report.memories else _held(target)
-    assert report.memories == len(held)
-    return report, held
-
-
-def _held(target: Path) -> Contents:
-    with opened(target) as store, opened(target, collection=LOST) as other:
-        return contents(store) | contents(other)
 
 
 def test_a_healthy_file_comes_out_whole(good: tuple[bytes, Contents], path: Path) -> None:

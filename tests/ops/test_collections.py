@@ -47,6 +47,7 @@ def test_reading_sees_only_its_own(pair: tuple[MemoryStore, MemoryStore]) -> Non
 WRITES: dict[str, Callable[[MemoryStore, str, str], Any]] = {
     "edit": lambda s, a, b: s.edit(a, text="changed"),
     "forget": lambda s, a, b: s.forget(a),
+    "forget_many": lambda s, a, b: s.forget_many([a, b]),
     "nuke": lambda s, a, b: s.nuke(),
     "link": lambda s, a, b: s.link(a, b),
     "unlink": lambda s, a, b: s.unlink(a, b),
@@ -60,6 +61,7 @@ WRITES: dict[str, Callable[[MemoryStore, str, str], Any]] = {
     "undo_last": lambda s, a, b: s.undo_last(),
     "undo_last_of_memory": lambda s, a, b: s.undo_last(memory_id=a),
     "undo_since": lambda s, a, b: s.undo_since(0),
+    "preview_undo": lambda s, a, b: s.preview_undo(since=0).operations,
     "redo": lambda s, a, b: s.redo(),
 }
 

@@ -77,3 +77,25 @@ def test_a_text_that_lost_a_window_is_embedded_anew(path: Path) -> None:
         assert store.reembed().embedded == 1
         assert ill(path) == {}
         assert store.recall("gamma", mode="semantic")[0].score > 0.99
+
+
+@pytest.mark.parametrize("how", ["reembed", "remember", "edit", "forget", "nuke"])
+def test_a_file_whose_vectors_are_lost_but_not_their_sketches_stays_in_use(
+    how: str, path: Path
+) -> None:
+    """A sketch that nothing accounts for would refuse every later write of its memory."""
+    with MemoryStore(path, embedder=OLD) as store:
+        ids = [store.remember(f"note {n}").id for n in range(4)]
+        store.db.write(
+            lambda connection: connection.execute("delete from embedding where pk > 1").fetchall()
+        )
+        assert set(ill(path)) == {"sketches", "vectors"}
+        {
+            "reembed": lambda: store.reembed(),
+            "remember": lambda: store.remember("note 2"),
+            "edit": lambda: store.edit(ids[3], text="note 9"),
+            "forget": lambda: (store.forget(ids[3]), store.remember("note 9")),
+            "nuke": lambda: store.nuke(),
+        }[how]()
+        store.reembed()
+        assert ill(path) == {}

@@ -22,6 +22,19 @@ def test_forget_takes_what_hangs_on_a_memory(store: MemoryStore) -> None:
     assert store.forget(ids["c"]) is False
 
 
+def test_many_are_forgotten_and_brought_back_as_one(store: MemoryStore) -> None:
+    """Who forgets three by mistake must not have to undo three times, nor stop after two."""
+    ids = scene(store)
+    held = contents(store)
+    gone = store.forget_many([ids["c"], "none", ids["d"], ids["c"]])
+    assert gone == [ids["c"], ids["d"]]
+    assert set(contents(store)) == {ids["a"], ids["b"]}
+    assert store.journal(1)[0].op == "forget"
+    store.undo_last()
+    assert contents(store) == held
+    assert store.forget_many([]) == []
+
+
 def test_a_forgotten_memory_is_nowhere(store: MemoryStore) -> None:
     """What a user took away must not come up again by any path."""
     memory = store.remember("a secret word xyzzy", tags=["t"])

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from houkai import MemoryStore
-from tests.support import Clock, contents, plain
+import pytest
+
+from houkai import Diverged, InputError, MemoryStore, NotFound, UndoPreview
+from tests.support import Clock, contents, dump_of, plain
 
 
 def lived(store: MemoryStore, clock: Clock) -> float:
@@ -75,3 +77,94 @@ def test_since_keeps_to_its_collection(store: MemoryStore, clock: Clock) -> None
     there.remember("there")
     store.undo_since(clock.now)
     assert (store.count(), there.count()) == (0, 1)
+
+
+def test_since_is_all_or_nothing(store: MemoryStore, clock: Clock) -> None:
+    """Half an undo leaves a state that never was, which nobody asked for."""
+    moment = clock.now
+    agent = store.as_actor("agent")
+    first, second = agent.remember("first"), agent.remember("second")
+    store.edit(first.id, text="first, built upon")
+    held, written = contents(store), store.journal(None)
+    with pytest.raises(Diverged, match=r"Operation 1 .* memory") as caught:
+        store.undo_since(moment, actor="agent")
+    assert caught.value.rows == [f"memory {first.id}"]
+    assert contents(store) == held
+    assert second.id in held
+    assert store.journal(None) == written
+
+
+def test_a_session_is_undone_alone(store: MemoryStore, clock: Clock) -> None:
+    """One actor's sessions are many; the one that went wrong must be told from the others."""
+    moment = clock.now
+    one, other = (store.as_actor("agent", session=name) for name in ("one", "other"))
+    kept = one.remember("by one")
+    other.remember("by the other")
+    one.edit(kept.id, text="by one, edited")
+    other.remember("by the other again")
+    assert [entry.session for entry in store.journal(session="one")] == ["one", "one"]
+    entry = store.undo_last(session="one")
+    assert entry is not None
+    assert (entry.undoes, entry.session) == (3, None)
+    assert len(store.undo_since(moment, session="other")) == 2
+    assert [memory.text for memory in store.list_recent()] == ["by one"]
+    assert store.undo_last(session="nobody's") is None
+
+
+def test_undoing_a_session_takes_back_its_undos(store: MemoryStore, clock: Clock) -> None:
+    """What the session had undone of others is part of what it did."""
+    moment, session = clock.now, store.as_actor("agent", session="s")
+    kept = store.remember("kept")
+    store.edit(kept.id, text="kept, edited")
+    session.undo_last()
+    session.edit(kept.id, text="meddled with")
+    store.undo_since(moment, session="s")
+    assert [memory.text for memory in store.list_recent()] == ["kept, edited"]
+
+
+def test_a_preview_tells_what_the_undo_does(store: MemoryStore, clock: Clock) -> None:
+    """Who is shown other rows than will change decides on the wrong thing."""
+    moment = lived(store, clock)
+    before, stored = contents(store), dump_of(store)
+    preview = store.preview_undo(since=moment)
+    assert dump_of(store) == stored
+    done = store.undo_since(moment)
+    after = contents(store)
+    told = {one.id: one for one in preview.changes if one.kind == "memory"}
+    assert told.keys() == {id for id in before | after if before.get(id) != after.get(id)}
+    for id, one in told.items():
+        for shown, held in ((one.before, before.get(id)), (one.after, after.get(id))):
+            assert (shown and shown["text"]) == (held and held["text"])
+    undone = {entry.operation for entry in preview.operations}
+    assert {entry.undoes for entry in done} <= undone
+    assert (preview.refusal, preview.rows) == (None, [])
+
+
+def test_a_preview_of_one_operation(store: MemoryStore) -> None:
+    """The last one, a named one, none at all: each as the undo itself would choose."""
+    assert store.preview_undo() == UndoPreview()
+    one = store.remember("one")
+    store.edit(one.id, text="another")
+    (change,) = store.preview_undo().changes
+    assert (change.id, change.change) == (one.id, "changed")
+    assert change.before is not None
+    assert change.after is not None
+    assert (change.before["text"], change.after["text"]) == ("another", "one")
+    assert store.preview_undo(store.journal(1)[0]).changes == [change]
+    with pytest.raises(NotFound):
+        store.preview_undo(99)
+    with pytest.raises(InputError, match="alone"):
+        store.preview_undo(1, actor="lib")
+
+
+def test_a_preview_tells_of_the_refusal(store: MemoryStore) -> None:
+    """The reason is what a user needs to see before trying, with the rows that moved on."""
+    one = store.remember("one")
+    store.edit(one.id, text="another")
+    preview = store.preview_undo(1)
+    with pytest.raises(Diverged) as caught:
+        store.undo(1)
+    assert preview.refusal == caught.value.message
+    assert preview.rows == caught.value.rows == [f"memory {one.id}"]
+    assert [entry.operation for entry in preview.operations] == [1]
+    assert [change.change for change in preview.changes] == ["removed"]

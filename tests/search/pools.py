@@ -18,6 +18,7 @@ def pool(**columns: Any) -> Pool:
     neutral: dict[str, Any] = {
         "pk": range(1, count + 1),
         "cosine": [0.0] * count,
+        "common": [0.0] * count,
         "bm25": [0.0] * count,
         "importance": [0.5] * count,
         "polarity": [0.0] * count,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -42,15 +43,15 @@ def totals(columns: dict[str, Any], held: list[list[bool]], common: Any = 0.0) -
     """Return the blend's scores of a scene."""
     candidates: Pool = pool(**columns)
     likeness = np.broadcast_to(np.asarray(common, float), (len(candidates),))
-    evidence = Evidence(np.array(held, bool), WEIGHT, likeness)
-    return blend(QUERY, candidates, evidence).total()
+    evidence = Evidence(np.array(held, bool), WEIGHT)
+    return blend(QUERY, replace(candidates, common=likeness), evidence).total()
 
 
 @given(scene=scenes())
 def test_the_parts_add_up(scene: tuple[dict[str, Any], list[list[bool]]]) -> None:
     """An explanation that does not sum to the score explains nothing."""
     columns, held = scene
-    evidence = Evidence(np.array(held, bool), WEIGHT, np.zeros(len(held)))
+    evidence = Evidence(np.array(held, bool), WEIGHT)
     parts = blend(QUERY, pool(**columns), evidence)
     own = parts.dense * parts.cosine + (1 - parts.dense) * parts.lexical
     assert np.allclose(parts.total(), own + parts.neighbour + parts.voice + parts.time + parts.late)
@@ -102,7 +103,7 @@ def test_being_like_everything_costs(
 
 def test_without_words_meaning_decides_alone() -> None:
     """A question of unknown words must not be diluted by zeros."""
-    evidence = Evidence(np.zeros((2, TERMS), bool), np.zeros(TERMS), np.zeros(2))
+    evidence = Evidence(np.zeros((2, TERMS), bool), np.zeros(TERMS))
     parts = blend(QUERY, pool(cosine=[0.9, 0.2]), evidence)
     assert parts.dense == 1.0
     assert np.allclose(parts.total(), [0.9, 0.2])
@@ -110,7 +111,7 @@ def test_without_words_meaning_decides_alone() -> None:
 
 def test_a_foreign_script_leans_on_words() -> None:
     """The model reads English; a question in another script is looked up by its letters."""
-    evidence = Evidence(np.ones((1, 1), bool), np.ones(1), np.zeros(1))
+    evidence = Evidence(np.ones((1, 1), bool), np.ones(1))
     candidates = pool(cosine=[0.5], bm25=[1.0])
     assert blend(understand("記憶の保存"), candidates, evidence).dense < 0.2
     assert blend(understand("memory"), candidates, evidence).dense == MEASURED.dense
@@ -119,7 +120,7 @@ def test_a_foreign_script_leans_on_words() -> None:
 def test_a_neighbour_in_the_same_source_lends() -> None:
     """An answer often stands beside the turn that names the subject."""
     beside = pool(cosine=[0.9, 0.3, 0.3], source=[1, 1, 2], position=[4, 5, 5])
-    evidence = Evidence(np.zeros((3, 1), bool), np.zeros(1), np.zeros(3))
+    evidence = Evidence(np.zeros((3, 1), bool), np.zeros(1))
     scores = blend(QUERY, beside, evidence).total()
     assert scores[1] > scores[2]
 

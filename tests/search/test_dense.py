@@ -12,7 +12,7 @@ import pytest
 from numpy.typing import NDArray
 
 from houkai import MemoryStore
-from houkai.search import dense, resident, sketches
+from houkai.search import resident, sketches
 from houkai.search.resident import Resident
 from houkai.search.sketches import InFile
 from tests.conftest import Opener
@@ -102,17 +102,23 @@ def test_small_files_are_searched_exactly(size: int, open_store: Opener) -> None
                 assert overlap(store, f"topic{n % TOPICS} question {n}", 10, **given) == 1.0
 
 
+KEPT = {"in the file": InFile, "whole": Resident, "in bytes": Resident, "as signs": Resident}
+"""Where the vectors are: in the file, or in RAM as they are, in a byte each, as their signs."""
+
+
 @pytest.mark.parametrize("size", [800, 2_500])
-@pytest.mark.parametrize("warm", [False, True], ids=["in the file", "in RAM"])
+@pytest.mark.parametrize("kept", list(KEPT))
 def test_large_files_miss_next_to_nothing(
-    size: int, warm: bool, open_store: Opener, monkeypatch: pytest.MonkeyPatch
+    size: int, kept: str, open_store: Opener, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Signs choose what is scored; nearly all of the true best must be among it."""
     for module in (sketches, resident):
         monkeypatch.setattr(module, "EXACT", 100)
+    monkeypatch.setattr(resident, "WHOLE", 10_000 if kept == "whole" else 100)
+    monkeypatch.setattr(resident, "HOLD", 100 if kept == "as signs" else 10_000)
     store = open_store(":memory:", embedder=EMBEDDER)
     fill(store, size)
-    held = Resident() if warm else InFile()
+    held = KEPT[kept]()
     monkeypatch.setattr(type(store), "sketches", lambda _: held)
     found = [
         overlap(store, f"topic{n % TOPICS} question {n}", 10, **given)
@@ -129,7 +135,7 @@ def test_few_dimensions_are_scored_exactly(
     """Three signs tell nothing apart, so every vector is looked at."""
     for module in (sketches, resident):
         monkeypatch.setattr(module, "EXACT", 20)
-    monkeypatch.setattr(dense, "FLOOR", 10)
+    monkeypatch.setattr(sketches, "FLOOR", 10)
     rows = {f"text {n}": [float(np.cos(n)), float(np.sin(n)), 0.1 * n] for n in range(200)}
     store = open_store(":memory:", embedder=lambda given: [rows[text] for text in given])
     store.remember_many(list(rows))

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from houkai import MemoryStore
-from houkai.search.dense import FLOOR
-from houkai.search.resident import Resident
+from houkai.search.sketches import FLOOR
 from houkai.testing import HashingEmbedder
 from tests.conftest import DIM, Opener
 
@@ -38,13 +39,28 @@ def test_repeated_texts_do_not_shift_the_others(open_store: Opener) -> None:
         assert best(store, word) == f"{word} {word} {word}"
 
 
-def test_vectors_of_another_length_are_dropped(open_store: Opener) -> None:
-    """An emptied file takes any model; its vectors do not join those of the last one."""
+def test_a_number_given_again_brings_its_new_vector(open_store: Opener) -> None:
+    """SQLite gives a deleted row's number to the next; the copy in RAM must not keep the old."""
     store = open_store()
-    store.remember_many([*FILLER, *WORDS])
-    assert best(store, "violin") == "violin"
-    sketches = store.sketches()
-    assert isinstance(sketches, Resident)
-    sketches._embeddings, sketches._vectors_of = [-1, -2], None
-    sketches._vectors = HashingEmbedder(DIM // 2)(["one", "two"])
-    assert best(store, "violin") == "violin"
+    store.remember_many([*FILLER, "the harbour at dawn"])
+    last = store.remember("lantern lantern lantern")
+    assert best(store, "lantern") == last.text
+    assert best(store, "lantern") == last.text
+    store.trash(last.id)
+    store.trash_purge(last.id)
+    store.remember("violin violin violin")
+    assert best(store, "violin") == "violin violin violin"
+
+
+def test_an_emptied_file_takes_another_model(open_store: Opener, path: Path) -> None:
+    """Vectors of another length do not join those of the last model."""
+    with open_store(path) as store:
+        store.remember_many([*FILLER, *WORDS])
+        assert best(store, "violin") == "violin"
+        assert best(store, "violin") == "violin"
+        with open_store(path, embedder=HashingEmbedder(DIM // 2)) as other:
+            store.nuke()
+            other.reembed()
+            other.remember_many([*FILLER, *WORDS])
+            for _ in range(2):
+                assert best(other, "violin") == "violin"

@@ -59,6 +59,7 @@ MUTATORS: dict[str, Mutator] = {
     ),
     "forget": Mutator(lambda s, i: s.forget(i["b"]), "forget"),
     "forget_superseder": Mutator(lambda s, i: s.forget(i["c"]), "forget"),
+    "forget_many": Mutator(lambda s, i: s.forget_many([i["b"], i["c"], "none"]), "forget"),
     "nuke": Mutator(lambda s, _: s.nuke(), "nuke"),
     "link": Mutator(lambda s, i: s.link(i["a"], i["c"], "causes"), "link"),
     "unlink": Mutator(lambda s, i: s.unlink(i["a"], i["b"]), "unlink"),
@@ -81,6 +82,9 @@ MUTATORS: dict[str, Mutator] = {
         lambda s, i: s.edit(i["a"], text="to be undone"),
     ),
     "undo_last": Mutator(lambda s, _: s.undo_last(), "undo", lambda s, i: s.forget(i["b"])),
+    "undo_since": Mutator(
+        lambda s, _: s.undo_since(s.journal(1)[0].ts), "undo", lambda s, i: s.forget(i["b"])
+    ),
     "redo": Mutator(lambda s, _: s.redo(), "redo", lambda s, i: (s.forget(i["b"]), s.undo_last())),
 }
 

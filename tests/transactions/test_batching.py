@@ -8,7 +8,7 @@ from collections.abc import Callable
 import apsw
 import pytest
 
-from houkai import InputError, MemoryStore, StorageError
+from houkai import InputError, MemoryStore, NotFound, StorageError
 from houkai.storage.journal import Tx
 from tests.agreement import disagreements
 from tests.support import texts
@@ -53,6 +53,12 @@ def failing(store: MemoryStore, error: BaseException) -> Callable[[], object]:
     return lambda: store.write("fail", work)
 
 
+def half(store: MemoryStore) -> int:
+    """Return how much of such a write is in the file."""
+    with store.read() as connection:
+        return int(connection.execute("select count(*) from meta where key = 'half'").get)
+
+
 def remembering(store: MemoryStore, n: int) -> Callable[[], object]:
     """Return a call that stores one memory."""
     return lambda: store.remember(f"note {n}")
@@ -71,6 +77,7 @@ def test_one_failing_write_takes_no_other_with_it(file_store: MemoryStore) -> No
     outcomes = together(file_store, jobs)
     assert isinstance(outcomes[7], InputError)
     assert kept(file_store) == sorted(["first", *(f"note {n}" for n in range(30))])
+    assert half(file_store) == 0
     assert disagreements(file_store) == []
 
 
@@ -106,8 +113,7 @@ def test_an_interrupt_reaches_its_caller(file_store: MemoryStore) -> None:
         failing(file_store, KeyboardInterrupt())()
     file_store.remember("after")
     assert kept(file_store) == ["after"]
-    with file_store.read() as connection:
-        assert connection.execute("select count(*) from meta where key = 'half'").get == 0
+    assert half(file_store) == 0
 
 
 def test_a_write_inside_a_write_is_refused(file_store: MemoryStore) -> None:
@@ -135,3 +141,36 @@ def test_many_threads_lose_nothing(store: MemoryStore) -> None:
     positions = sorted(memory.position or 0 for memory in store.list_recent(None))
     assert positions == list(range(200))
     assert disagreements(store) == []
+
+
+def test_a_write_that_is_refused_before_it_changes_anything_costs_the_others_nothing(
+    file_store: MemoryStore,
+) -> None:
+    """One agent that asks for what is not there must not have a whole crowd's work done twice."""
+    runs: list[str] = []
+
+    def once(n: int) -> Callable[[], object]:
+        return lambda: file_store.db.write(lambda _: runs.append(str(n)))
+
+    jobs = [once(n) for n in range(6)]
+    jobs[3:3] = [lambda: file_store.edit("0" * 32, importance=0.5)]
+    outcomes = together(file_store, jobs)
+    assert isinstance(outcomes[3], NotFound)
+    assert runs == [str(n) for n in range(6)]
+
+
+def test_a_crowd_writes_its_words_out_once(file_store: MemoryStore) -> None:
+    """A savepoint for each job, or an update in it, has FTS5 store its words job by job."""
+    for n in range(40):
+        file_store.remember(f"before {n}")
+    written: list[int] = []
+
+    def changed(event: dict[str, object]) -> None:
+        written.append("REPLACE INTO 'main'.'memory_fts_data'" in str(event["sql"]))
+
+    writer = file_store.db._writer.connection
+    assert writer is not None
+    writer.trace_v2(apsw.SQLITE_TRACE_STMT, changed)
+    together(file_store, [remembering(file_store, n) for n in range(40)])
+    writer.trace_v2(0, None)
+    assert 0 < sum(written) < 20

@@ -5,7 +5,7 @@ from typing import Any, TypedDict, cast
 
 from houkai.doors.forms import Past, Reversal
 from houkai.doors.shapes.picking import Given, pick
-from houkai.model import Difference, JournalEntry, Memory
+from houkai.model import Difference, JournalEntry, Memory, UndoPreview
 
 
 class Step(TypedDict):
@@ -20,6 +20,7 @@ class Step(TypedDict):
     operation: int
     changes: int
     undone_by: int | None
+    session: str | None
 
 
 class Change(TypedDict):
@@ -96,6 +97,16 @@ class Changed(TypedDict):
     after: dict[str, Any] | None
 
 
+class Previewed(TypedDict):
+    """What an undo would change, or why it would be refused."""
+
+    ok: bool
+    operations: list[Step]
+    changes: list[Changed]
+    refusal: str | None
+    rows: list[str]
+
+
 class Verified(TypedDict):
     """Whether the chain of hashes holds, and where it first does not."""
 
@@ -150,6 +161,17 @@ def get_at(past: Past[Memory], _given: Given) -> KnownAt:
 def undo_since(entries: Sequence[JournalEntry], _given: Given) -> Reverted:
     """Show the numbers of the undos, by any of which all can be redone."""
     return {"ok": True, "operations": [entry.operation for entry in entries]}
+
+
+def preview_undo(preview: UndoPreview, given: Given) -> Previewed:
+    """Show what would change, and whether it may."""
+    return pick(
+        Previewed,
+        preview,
+        ok=preview.refusal is None,
+        operations=journal_tail(preview.operations, given),
+        changes=diff(preview.changes, given),
+    )
 
 
 def diff(found: Sequence[Difference], _given: Given) -> list[Changed]:

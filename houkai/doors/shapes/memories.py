@@ -112,6 +112,13 @@ class Forgotten(TypedDict):
     deleted: bool
 
 
+class ForgottenMany(TypedDict):
+    """Which memories were there and are deleted."""
+
+    ids: list[str]
+    deleted: int
+
+
 class Nuked(TypedDict):
     """How many memories were deleted."""
 
@@ -163,6 +170,11 @@ def edit(memory: Memory, _given: Given) -> Edited:
 def forget(deleted: bool, _given: Given) -> Forgotten:
     """Show whether there was something to delete."""
     return {"deleted": deleted}
+
+
+def forget_many(ids: list[str], _given: Given) -> ForgottenMany:
+    """Show which were deleted."""
+    return {"ids": ids, "deleted": len(ids)}
 
 
 def nuke(deleted: int, _given: Given) -> Nuked:

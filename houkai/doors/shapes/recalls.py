@@ -5,7 +5,8 @@ from typing import Any, NotRequired, TypedDict, cast
 
 from houkai.doors.shapes.memories import Brief
 from houkai.doors.shapes.picking import Given, brief, pick
-from houkai.model import ExplainedHit, Hit, Memory
+from houkai.hits import ExplainedHit, Hit
+from houkai.model import Memory
 from houkai.ops.evaluate import EvalResult
 from houkai.packing import PackResult
 
