@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from houkai import params
@@ -82,7 +83,10 @@ def neighbors(
     rels = () if values["rel"] is None else (values["rel"],)
     with store.read() as connection:
         start = memories.numbers(connection, [values["memory_id"]], store.collection).values()
-        reach = walks.reach(connection, start, values["depth"], values["direction"], rels)
+        most = math.inf if values["limit"] is None else values["limit"]
+        reach = walks.reach(
+            connection, start, values["depth"], values["direction"], rels, enough=most
+        )
         arrivals = reach.arrivals[: values["limit"]]
         found = memories.by_pks(
             connection, list(dict.fromkeys(pk for pk, _ in arrivals)), store.touches

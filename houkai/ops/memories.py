@@ -67,16 +67,8 @@ def remember(
     Use it for facts, decisions, preferences and events worth knowing in a later session.
     Raises InputError, ModelMissing, ModelMismatch, and ConflictError under on_conflict="raise".
     """
-    given = {
-        name: value
-        for name, value in locals().items()
-        if name == "text" or (value is not None and name != "store")
-    }
-    how = {
-        name: given.pop(name)
-        for name in ("on_conflict", "contradiction_fn", "idempotent")
-        if name in given
-    }
+    given = {name: value for name, value in locals().items() if name != "store"}
+    how = {name: given.pop(name) for name in ("on_conflict", "contradiction_fn", "idempotent")}
     return enter(store, [given], op="remember", **how)[0].memory
 
 

@@ -77,7 +77,7 @@ def reserve(path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
         for folder in new:
-            _sync_folder(folder.parent)
+            sync_folder(folder.parent)
     except PermissionError as error:
         raise ReadOnly(
             f"The folder {path.parent} cannot be written, so no memory file can be made there.",
@@ -88,7 +88,7 @@ def reserve(path: Path) -> None:
         raise kind(f"No memory file can be made at {path}: {error.strerror}.") from error
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
     """Let a new entry of a folder survive a power cut; SQLite does so only for its own folder."""
     if os.name != "posix":
         return

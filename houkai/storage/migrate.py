@@ -13,7 +13,7 @@ from typing import Final
 import apsw
 
 from houkai.errors import Corrupt, Foreign, SchemaTooNew
-from houkai.storage.files import APPLICATION_ID
+from houkai.storage.files import APPLICATION_ID, sync_folder
 
 FORMAT: Final = 1
 
@@ -134,6 +134,7 @@ def _back_up(connection: apsw.Connection, path: Path, present: int) -> None:
             with part.open("rb+") as stream:
                 os.fsync(stream.fileno())
             os.replace(part, copy)
+            sync_folder(copy.parent)
     finally:
         part.unlink(missing_ok=True)
 

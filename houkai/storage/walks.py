@@ -6,6 +6,7 @@ stop at a limit of nodes nor meet another walk half way.
 
 from __future__ import annotations
 
+import math
 from array import array
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, NamedTuple
@@ -65,12 +66,18 @@ def reach(
     direction: Direction = "both",
     rels: Sequence[Relation] = (),
     limit: int = GRAPH_NODES,
+    enough: float = math.inf,
 ) -> Reach:
-    """Return the memories within `depth` links, nearest first, as far as the limit of nodes."""
+    """Return the memories within `depth` links, nearest first, as far as the limit of nodes.
+
+    No further hop is made once there are `enough` arrivals.
+    """
     hops = dict.fromkeys(starts, 0)
     arrivals: dict[tuple[int, Relation], None] = {}
     frontier: Iterable[int] = hops.copy()
     for hop in range(1, depth + 1):
+        if len(arrivals) >= enough:
+            break
         fresh: dict[int, int] = {}
         for _, pk, rel in links_at(connection, frontier, direction, rels):
             if pk in hops:

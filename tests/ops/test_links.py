@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import random
 from collections.abc import Callable
 
@@ -135,6 +136,18 @@ def test_neighbors_are_limited_nearest_first(store: MemoryStore, linked: Linker)
     assert reached(store, a, depth=2, limit=0) == []
 
 
+def test_a_few_neighbors_are_the_first_of_all(store: MemoryStore, linked: Linker) -> None:
+    """A walk that ends early must not end so early that a nearer memory is missed."""
+    ties = [("a", "b"), ("a", "c"), ("c", "d"), ("b", "d"), ("d", "e"), ("b", "f")]
+    a, *_ = linked("abcdef", *[(one, other, "related") for one, other in ties])
+    everything = reached(store, a, depth=4)
+    assert len(everything) == 5
+    for limit in range(7):
+        assert reached(store, a, depth=4, limit=limit) == everything[:limit]
+    with store.read() as connection:
+        assert len(walks.reach(connection, [1], 4, enough=2).hops) == 3
+
+
 def test_hidden_memories_are_neighbors(store: MemoryStore, linked: Linker) -> None:
     """What a memory replaced is found by its link, and nowhere else."""
     a, b = linked("ab")
@@ -256,7 +269,7 @@ def test_walks_stop_at_the_limit_of_nodes(
     """A hub with a million links must not be read whole, nor be cut off in silence."""
     a, *others = linked("abcdef", *[("a", name, "related") for name in "bcdef"])
     limited = walks.reach.__defaults__, walks.shortest.__defaults__
-    monkeypatch.setattr(walks.reach, "__defaults__", ("both", (), 4))
+    monkeypatch.setattr(walks.reach, "__defaults__", ("both", (), 4, math.inf))
     monkeypatch.setattr(walks.shortest, "__defaults__", (4,))
     with pytest.warns(UserWarning, match="cut off"):
         assert len(store.neighbors(a)) == 3

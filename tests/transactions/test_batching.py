@@ -8,7 +8,7 @@ from collections.abc import Callable
 import apsw
 import pytest
 
-from houkai import InputError, MemoryStore, NotFound, StorageError
+from houkai import InputError, Memory, MemoryStore, NotFound, StorageError
 from houkai.storage.journal import Tx
 from tests.agreement import disagreements
 from tests.support import texts
@@ -96,6 +96,32 @@ def test_a_lost_transaction_is_repeated_for_the_others(file_store: MemoryStore, 
     assert isinstance(outcomes[at], StorageError)
     assert kept(file_store) == sorted(["first", *(f"note {n}" for n in range(6))])
     assert disagreements(file_store) == []
+
+
+def test_what_is_on_disk_stays_told_though_the_connection_breaks_after_it(
+    file_store: MemoryStore,
+) -> None:
+    """A caller who is told that a stored memory failed would store it again."""
+    attempts: list[int] = []
+
+    def break_down(connection: apsw.Connection) -> None:
+        attempts.append(1)
+        if len(attempts) < 3:  # in the crowd, in the crowd with savepoints, alone
+            connection.execute("rollback")
+        else:
+            connection.close()
+        raise apsw.FullError("database or disk is full")
+
+    def broken() -> None:
+        while not file_store.db._writer._queue:  # until the other's turn is before this one
+            pass
+        file_store.db.write(break_down)
+
+    file_store.remember("first")
+    outcomes = together(file_store, [remembering(file_store, 1), broken])
+    assert isinstance(outcomes[0], Memory)
+    assert isinstance(outcomes[1], StorageError)
+    assert kept(file_store) == ["first", "note 1"]
 
 
 def test_operations_of_a_batch_follow_each_other(file_store: MemoryStore) -> None:
