@@ -11,6 +11,7 @@ from pathlib import Path
 
 import apsw
 
+from houkai.embed import default
 from houkai.embed.spec import BUNDLED, build_embedder
 from houkai.errors import Busy, Corrupt, HoukaiError
 from houkai.ops import meaning
@@ -130,12 +131,12 @@ def _meaning(database: Database, spec: str) -> Check:
 
 def _unlike_model(database: Database, spec: str) -> list[bytes] | None:
     """Return the hashes of texts with wrong vectors; None when the file's model is not bundled."""
-    embedder = build_embedder(BUNDLED)
+    embedder = default()
     with database.read() as connection:
         model = vectors.current_model(connection)
         if spec != BUNDLED or model is None or model.fingerprint != embedder.fingerprint:
             return None
-        return derived_vectors.unlike_model(connection, model.pk, embedder.passages)
+        return derived_vectors.unlike_model(connection, model.pk, embedder.tokens)
 
 
 def _looked_at(database: Database, *, deep: bool) -> Iterator[Check]:

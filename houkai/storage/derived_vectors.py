@@ -103,9 +103,12 @@ def _unfit(connection: apsw.Connection) -> list[int]:
 
 
 def unlike_model(
-    connection: apsw.Connection, model: int, passages: Callable[[list[str]], list[Any]]
+    connection: apsw.Connection, model: int, made: Callable[[list[str]], Iterable[tuple[Any, Any]]]
 ) -> list[bytes]:
-    """Return the hashes of the texts whose vectors are not those that a model makes of them."""
+    """Return the hashes of the texts whose vectors are not those that a model makes of them.
+
+    The model makes of each text its windows and its tokens, as arrays.
+    """
     rows: list[tuple[Any, ...]] = connection.execute(
         "select text_hash, text from memory union select text_hash, text from past"
     ).fetchall()
@@ -113,10 +116,28 @@ def unlike_model(
     wrong: list[bytes] = []
     for start in range(0, len(rows), 64):
         some = rows[start : start + 64]
-        for (hash, _), right in zip(some, passages([text for _, text in some]), strict=True):
-            if not _alike(connection, hash, model, right):
+        right = made([text for _, text in some])
+        for (hash, _), (windows, tokens) in zip(some, right, strict=True):
+            same = _alike(connection, hash, model, windows)
+            if not (same and _alike_tokens(connection, hash, model, tokens)):
                 wrong.append(hash)
     return wrong
+
+
+def _alike_tokens(connection: apsw.Connection, hash: bytes, model: int, right: Any) -> bool:
+    """Say whether stored tokens, if there are any, are these; a step apart is rounding."""
+    import numpy as np
+
+    blob: bytes | None = connection.execute(
+        """select t.vectors from embedding e join token t on t.embedding = e.pk
+           where e.text_hash = ? and e.model = ?""",
+        (hash, model),
+    ).get
+    if blob is None:
+        return True
+    stored = np.frombuffer(blob, np.int8).astype(int)
+    same = stored.size == right.size
+    return same and bool(np.abs(stored - right.ravel()).max(initial=0) <= 1)
 
 
 def _alike(connection: apsw.Connection, hash: bytes, model: int, right: Any) -> bool:

@@ -11,7 +11,7 @@ import pytest
 
 from houkai import MemoryStore
 from houkai.embed import default
-from houkai.ops.doctor import repair
+from houkai.ops.doctor import examine, repair
 from houkai.ops.salvage import salvage
 from houkai.search.blend import MEASURED
 from houkai.search.late import TOP
@@ -232,3 +232,20 @@ def test_doctor_finds_tokens_that_are_none(
         assert stored(again) == {}
         again.reembed()
         assert stored(again).keys() == kept.keys()
+
+
+def test_a_deep_look_finds_a_changed_digit(store: MemoryStore, path: Path) -> None:
+    """A bit that flips in one token leaves it of unit length, or nearly."""
+    store.close()
+    assert all(check.ok for check in examine(path, deep=True))
+    with MemoryStore(path, embedder=default()) as again:
+        ((pk, held),) = rows(again, "select embedding, vectors from token limit 1")
+        changed = bytes([*held[:9], held[9] ^ 4, *held[10:]])
+        again.db.write(
+            lambda connection: (
+                connection.execute(
+                    "update token set vectors = ? where embedding = ?", (changed, pk)
+                ).get
+            )
+        )
+    assert {check.name for check in examine(path, deep=True) if not check.ok} == {"meaning"}
