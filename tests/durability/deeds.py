@@ -41,7 +41,7 @@ def choose(store: MemoryStore, chance: random.Random) -> Deed:
     """Choose what to do next, of everything that changes a store."""
     held = contents(store)
     links = sum(len(memory["links"]) for memory in held.values())
-    if len(held) > MOST or chance.random() < 0.01:
+    if len(held) > MOST or chance.random() < 0.02:
         return Deed("nuke", store.nuke, len(held) + links)
     if len(held) < 5 or chance.random() < 0.25:
         return Deed(
@@ -92,6 +92,10 @@ def _link(store: MemoryStore, chance: random.Random, held: Contents) -> Deed:
 def _supersede(store: MemoryStore, chance: random.Random, held: Contents) -> Deed:
     one, other = chance.sample(list(held), 2)
     return Deed("supersede", lambda: store.supersede(one, other))
+
+
+def _recall(store: MemoryStore, chance: random.Random, held: Contents) -> Deed:
+    return Deed("recall", lambda: store.recall(sentence(chance), k=3), 0, 0)
 
 
 def _restore(store: MemoryStore, chance: random.Random, held: Contents) -> Deed:
@@ -174,10 +178,12 @@ def _prune(store: MemoryStore, chance: random.Random, held: Contents) -> Deed:
     return Deed("prune_journal", lambda: store.prune_journal(keep_last=chance.randrange(20, 40)))
 
 
-_DEEDS = (_many, _many, _edit, _edit, _edit, _forget, _link, _unlink, _supersede, _restore, _merge,
+_DEEDS = (_many, _many, _edit, _edit, _edit, _recall, _forget, _link, _unlink, _supersede,
+          _restore, _merge,
           _rename_tag, _merge_tags, _delete_tag, _trash, _trash_restore, _trash_purge, _undo,
           _undo_one, _undo_since, _redo, _redo, _prune)  # fmt: skip
-NAMES = {"nuke", "remember", "remember_many", "edit", "forget", "link", "unlink", "supersede",
+NAMES = {"nuke", "recall", "remember", "remember_many", "edit", "forget", "link", "unlink",
+         "supersede",
          "restore", "merge", "rename_tag", "merge_tags", "delete_tag", "trash", "trash_restore",
          "trash_purge", "undo_last", "undo", "undo_since", "redo", "prune_journal",
          "reembed"}  # fmt: skip

@@ -14,7 +14,7 @@ import pytest
 from houkai import MemoryStore
 from houkai.errors import Busy
 from houkai.storage import connection, pool, touches, writer
-from tests.durability.checks import assert_sound, opened
+from tests.durability.checks import assert_alone, assert_sound, opened
 
 
 @pytest.fixture
@@ -140,3 +140,21 @@ def test_waiting_for_another_process_ends_with_a_sentence(
         rival.close()
         store.remember("accepted")
     assert len(assert_sound(path)) == 2
+
+
+def test_closing_waits_for_a_read_under_way(store: MemoryStore, path: Path) -> None:
+    """A process that ends while its thread reads would leave the log beside the file."""
+    inside, enough = Event(), Event()
+
+    def read() -> None:
+        with store.read() as held:
+            held.execute("select count(*) from memory").fetchall()
+            inside.set()
+            enough.wait(0.3)
+
+    thread = Thread(target=read)
+    thread.start()
+    inside.wait(20)
+    store.close()
+    assert_alone(path)
+    thread.join()

@@ -14,8 +14,10 @@ from tests.durability.checks import Child, Say, assert_alone, assert_sound, open
 from tests.durability.deeds import NAMES, digest, go_on
 from tests.support import contents, plain
 
-LONGEST_S = 0.08
-"""By when a writer is killed, after some deeds."""
+MOST_LINES = 7
+"""By when a writer is killed; it says a line before and after each deed."""
+DEED_S = 0.01
+"""How long after a line: about as long as a deed takes."""
 
 
 def write_on(say: Say, path: Path, actor: str, seed: int) -> None:
@@ -36,8 +38,10 @@ def killed(path: Path, actors: int, seed: int) -> list[tuple[str, list[Any]]]:
         assert child.heard() == "ready"
     said = []
     for name, child in zip(names, children, strict=True):
-        time.sleep(chance.uniform(0.0, LONGEST_S))
-        said.append((name, child.kill()))
+        # Counted in what it says, so that a slow machine kills as late in its work as a fast one.
+        told = [child.heard() for _ in range(chance.randrange(MOST_LINES))]
+        time.sleep(chance.uniform(0.0, DEED_S))
+        said.append((name, told + child.kill()))
     return said
 
 

@@ -177,3 +177,19 @@ def test_application_id_is_houkai(open_store: Opener, path: Path) -> None:
     """The `file` command and other tools know the format by this number."""
     open_store().close()
     assert path.read_bytes()[68:72] == APPLICATION_ID.to_bytes(4, "big") == b"hkai"
+
+
+def test_new_folders_reach_the_disk(
+    open_store: Opener, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SQLite syncs the file's own folder only: a power cut would take a new one with the file."""
+    synced: set[int] = set()
+    sync = os.fsync
+
+    def noting(descriptor: int) -> None:
+        synced.add(os.fstat(descriptor).st_ino)
+        sync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", noting)
+    open_store(tmp_path / "a" / "b" / "memory.db").close()
+    assert {tmp_path.stat().st_ino, (tmp_path / "a").stat().st_ino} <= synced

@@ -2,48 +2,46 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Callable
 from pathlib import Path
-from subprocess import PIPE, Popen
+from typing import NamedTuple
 
 import pytest
 
-from houkai import MemoryStore
-from tests.conftest import Opener
-from tests.support import start
+from houkai import InputError, MemoryStore, NotFound
+from houkai.testing import HashingEmbedder
+from tests.conftest import DIM, Opener
+from tests.durability.checks import Say, together
 
 ROUNDS = 20
-CHILD = """
-import sys
-from houkai import Diverged, InputError, MemoryStore, NotFound
-from houkai.testing import HashingEmbedder
-path, me, *ids = sys.argv[1:]
-mine, rivals = (ids[::2], ids[1::2]) if me == "0" else (ids[1::2], ids[::2])
-hub = ids[0]
-with MemoryStore(path, embedder=HashingEmbedder(64), actor=me) as store:
-    print("ready", flush=True)
-    sys.stdin.readline()
-    for n in range({rounds}):
-        try:
-            {deed}
-        except (InputError, NotFound):
-            pass
-"""
 
 
-def rivals(path: Path, deed: str, ids: list[str]) -> None:
+class Side(NamedTuple):
+    """What one of two processes works with: its store, its name, and the memories of each."""
+
+    store: MemoryStore
+    me: str
+    hub: str
+    mine: list[str]
+    rivals: list[str]
+
+
+Deed = Callable[[Side, int], object]
+
+
+def _fight(say: Say, path: Path, deed: Deed, ids: list[str], me: str) -> None:
+    mine, others = (ids[::2], ids[1::2]) if me == "0" else (ids[1::2], ids[::2])
+    with MemoryStore(path, embedder=HashingEmbedder(DIM), actor=me) as store:
+        side = Side(store, me, ids[0], mine, others)
+        for n in range(ROUNDS):
+            with contextlib.suppress(InputError, NotFound):
+                deed(side, n)
+
+
+def rivals(path: Path, deed: Deed, ids: list[str]) -> None:
     """Run a deed in two processes, `ROUNDS` times each, from one moment on."""
-    code = CHILD.format(rounds=ROUNDS, deed=deed)
-    both: list[Popen[str]] = [start(code, str(path), me, *ids, stdin=PIPE) for me in "01"]
-    for process in both:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "ready\n"
-    for process in both:
-        assert process.stdin is not None
-        process.stdin.write("\n")
-        process.stdin.flush()
-    for process in both:
-        _, complaint = process.communicate(timeout=120)
-        assert process.returncode == 0, complaint
+    together(_fight, [(path, deed, ids, me) for me in "01"])
 
 
 @pytest.fixture
@@ -65,7 +63,7 @@ def whole(store: MemoryStore) -> None:
 
 def test_links_of_both_are_kept(path: Path, ids: list[str], open_store: Opener) -> None:
     """AI-Houkai kept 36 to 39 of 60 links that two processes made."""
-    rivals(path, "store.link(hub, mine[1 + n])", [ids[0], *ids])
+    rivals(path, lambda s, n: s.store.link(s.hub, s.mine[1 + n]), [ids[0], *ids])
     with open_store() as store:
         assert len(store.neighbors(ids[0])) == 2 * ROUNDS
         assert len(store.journal(None, op="link")) == 2 * ROUNDS
@@ -74,11 +72,15 @@ def test_links_of_both_are_kept(path: Path, ids: list[str], open_store: Opener) 
 
 def test_edits_of_both_are_kept(path: Path, ids: list[str], open_store: Opener) -> None:
     """An edit of one field must not write back the rival's old value of another."""
-    deed = (
-        'store.edit(hub, tags=[f"tag {n}"]) if me == "0" else store.edit(hub, source=f"file {n}");'
-        ' store.recall("memory", 3)'
-    )
-    rivals(path, deed, ids)
+
+    def edit(s: Side, n: int) -> None:
+        if s.me == "0":
+            s.store.edit(s.hub, tags=[f"tag {n}"])
+        else:
+            s.store.edit(s.hub, source=f"file {n}")
+        s.store.recall("memory", 3)
+
+    rivals(path, edit, ids)
     with open_store() as store:
         hub = store.get(ids[0])
         assert hub is not None
@@ -89,7 +91,7 @@ def test_edits_of_both_are_kept(path: Path, ids: list[str], open_store: Opener) 
 
 def test_merges_of_both_are_kept(path: Path, ids: list[str], open_store: Opener) -> None:
     """A merge that overwrites its rival's loses a memory's text for good."""
-    rivals(path, 'store.merge(hub, mine[1 + n], separator="; ")', [ids[0], *ids])
+    rivals(path, lambda s, n: s.store.merge(s.hub, s.mine[1 + n], separator="; "), [ids[0], *ids])
     with open_store() as store:
         hub = store.get(ids[0])
         assert hub is not None
@@ -102,7 +104,7 @@ def test_merges_of_both_are_kept(path: Path, ids: list[str], open_store: Opener)
 
 def test_nothing_is_superseded_in_a_circle(path: Path, ids: list[str], open_store: Opener) -> None:
     """Each half of a circle is harmless; two processes must not make one half each."""
-    rivals(path, "store.supersede(mine[n], rivals[n])", ids)
+    rivals(path, lambda s, n: s.store.supersede(s.mine[n], s.rivals[n]), ids)
     with open_store() as store:
         hidden = [m for m in store.list_recent(None, include_superseded=True) if m.superseded_by]
         shown = store.list_recent(None)
@@ -115,7 +117,7 @@ def test_nothing_is_superseded_in_a_circle(path: Path, ids: list[str], open_stor
 
 def test_one_superseder_wins(path: Path, ids: list[str], open_store: Opener) -> None:
     """Two superseders of one memory would leave a link that restore does not know."""
-    rivals(path, "store.supersede(hub, mine[1 + n])", [ids[0], *ids])
+    rivals(path, lambda s, n: s.store.supersede(s.hub, s.mine[1 + n]), [ids[0], *ids])
     with open_store() as store:
         winner = store.get(store.get(ids[0]).superseded_by)  # type: ignore[union-attr, arg-type]
         assert winner is not None
@@ -130,7 +132,13 @@ def test_a_memory_trashed_twice_comes_back_once(
     path: Path, ids: list[str], open_store: Opener
 ) -> None:
     """Two cleaners that meet at one memory must not leave two of it, or none."""
-    rivals(path, "store.trash(ids[n]); store.trash_restore(ids[n]); store.trash(ids[n])", ids)
+
+    def clean(s: Side, n: int) -> None:
+        s.store.trash(ids[n])
+        s.store.trash_restore(ids[n])
+        s.store.trash(ids[n])
+
+    rivals(path, clean, ids)
     with open_store() as store:
         assert len(store.trash_list()) == ROUNDS
         assert store.count() == len(ids) - ROUNDS
