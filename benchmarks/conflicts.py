@@ -1,11 +1,13 @@
 """Measure conflict detection: its precision and recall on labelled pairs, and what a scan costs.
 
-    python benchmarks/conflicts.py FOLDER [--memories N ...]
+    python benchmarks/conflicts.py FOLDER [--memories N ...] [--chats FILE ...] [--messages N]
 
 FOLDER holds JSON-lines files of pairs {a, b, label, score?}: `sick_*` with entailment,
 contradiction and neutral, `stsb_*` with a similarity from 0 to 5; files whose name holds
 "conflicts" or "updates" hold pairs that are conflicts all. The texts are embedded with houkai's own
 model, and what two memories with these texts would be called is compared with the labels.
+FILE holds the messages of chats as JSON lines {text, meta: {group}}, hardly any of which conflict:
+what is flagged among those of one chat is nearly all false alarm.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from __future__ import annotations
 import argparse
 import json
 import random
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable
@@ -24,11 +27,11 @@ import numpy as np
 from houkai import MemoryStore
 from houkai.conflict_rules import DUPLICATE_SIMILARITY, is_negated
 from houkai.embed.minilm import MiniLM
-from houkai.search.pairs import similarity
+from houkai.search.pairs import among, similarity
 from houkai.search.sketches import Vector
 from houkai.testing import HashingEmbedder
 
-THRESHOLDS = [round(0.5 + 0.05 * n, 2) for n in range(10)]
+THRESHOLDS = [0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.92, 0.95]
 
 
 class Labelled(NamedTuple):
@@ -135,6 +138,32 @@ def quality(folder: Path) -> None:
         print(f"{sum(pair.negated for pair in pairs) / len(pairs):.0%}")
 
 
+def alarms(path: Path, most: int) -> None:
+    """Print how many pairs of one chat's messages are flagged for each thousand messages."""
+    chats: dict[str, dict[str, None]] = {}
+    for line in path.read_text(encoding="utf-8").splitlines():
+        row = json.loads(line)
+        if row["meta"].get("role") != "assistant":
+            chats.setdefault(row["meta"]["group"], {})[row["text"]] = None
+    model, found, number = MiniLM(), list[tuple[float, bool]](), 0
+    for chat in chats.values():
+        lines = list(chat)[:most]
+        negated = [is_negated(line) for line in lines]
+        windows = [
+            part for at in range(0, len(lines), 64) for part in model.passages(lines[at : at + 64])
+        ]
+        near = among(windows, THRESHOLDS[0])
+        found += [(one.similarity, negated[one.a] != negated[one.b]) for one in near]
+        number += len(lines)
+        print(f"\r{path.parent.name}: {number} messages", end="", file=sys.stderr)
+    print(f"\n{path.parent.name}: {len(chats)} chats, {number} messages; pairs a 1,000 messages")
+    print(f"{'threshold':>10}{'duplicates':>12}{'contradictions':>16}")
+    for threshold in THRESHOLDS:
+        flags = [negated for similarity, negated in found if similarity >= threshold]
+        told = [1_000 * flags.count(kind) / number for kind in (False, True)]
+        print(f"{threshold:>10.2f}{told[0]:>12.1f}{told[1]:>16.1f}")
+
+
 def texts(number: int) -> list[str]:
     """Return sentences of which about one in ten has a double."""
     chance = random.Random(1)
@@ -177,9 +206,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("folder", type=Path, nargs="?")
     parser.add_argument("--memories", type=int, nargs="*", default=[1_000, 10_000])
+    parser.add_argument("--chats", type=Path, nargs="*", default=[])
+    parser.add_argument("--messages", type=int, default=300, help="of each chat at most")
     given = parser.parse_args()
     if given.folder is not None:
         quality(given.folder)
+    for path in given.chats:
+        alarms(path, given.messages)
     for number in given.memories:
         cost(number)
 

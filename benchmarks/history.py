@@ -14,16 +14,18 @@ import random
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from statistics import median
 
 import reads
 
 from houkai import MemoryStore
+from houkai.storage.journal import Tx, recorded_series
 from houkai.testing import HashingEmbedder
 
 ROUNDS = 9
+BATCH = 1_000
 EMBEDDER = HashingEmbedder()
 WORDS = """agent answer branch budget build cache client coffee commit config contract customer
   database deadline deploy design editor error feature friday invoice kernel latency library
@@ -54,8 +56,8 @@ def spent(call: Callable[[int], object], rounds: int = ROUNDS) -> float:
 
 def told(done: int, of: int, what: str) -> None:
     """Say on stderr how far it is."""
-    if done % max(1, of // 20) == 0 or done == of:
-        print(f"\r{what}: {done:,}/{of:,}", end="\n" if done == of else "", file=sys.stderr)
+    if done % max(1, of // 20) == 0 or done >= of:
+        print(f"\r{what}: {done:,}/{of:,}", end="\n" if done >= of else "", file=sys.stderr)
 
 
 def row(name: str, value: float, note: str = "", target: str = "") -> None:
@@ -65,17 +67,25 @@ def row(name: str, value: float, note: str = "", target: str = "") -> None:
 
 
 def edit_at_random(store: MemoryStore, ids: list[str], count: int) -> None:
-    """Change memories one operation at a time: mostly importance, some tags, some texts."""
-    chance, fresh = random.Random(3), texts(count, 2)
-    for number in range(1, count + 1):
-        id, dice = chance.choice(ids), chance.random()
-        if dice < 0.8:
-            store.edit(id, importance=chance.random())
-        elif dice < 0.9:
-            store.edit(id, tags=chance.sample(WORDS, 2))
+    """Change importance or tags, each in an operation of its own; a thousand share a commit."""
+    chance = random.Random(3)
+
+    def work(tx: Tx, done: Sequence[int]) -> int | None:
+        if len(done) == BATCH:
+            return None
+        id = chance.choice(ids)
+        image = dict(tx.get("memory", id) or {})
+        if chance.random() < 0.8:
+            image["importance"] = chance.random()
         else:
-            store.edit(id, text=next(fresh))
-        told(number, count, "edits")
+            image["tags"] = chance.sample(WORDS, 2)
+        tx.put("memory", id, image)
+        return tx.seq
+
+    job = recorded_series(store.act("edit"), store.now, work)
+    for start in range(0, count, BATCH):
+        store.db.write(job)
+        told(start + BATCH, count, "edits")
 
 
 def states(folder: Path, memories: int, changes: int) -> None:

@@ -114,7 +114,9 @@ CollectionName = Annotated[
     str, Doc("The collection to work in."), AsText(4 * limits.NAME_CHARS, "name")
 ]
 ConflictThreshold = Annotated[
-    float, Doc("How similar in meaning two memories must be to be compared."), Between(0, 1)
+    float,
+    Doc("How similar in meaning two memories must be to repeat or contradict each other."),
+    Between(0, 1),
 ]
 K = Annotated[
     int, Doc("How many memories to return at most."), Between(-(2**53), 2**53, whole=True)

@@ -55,6 +55,7 @@ def _of_the_journal(connection: apsw.Connection) -> Iterator[str]:
             yield f"operation {following} is not later than {seq}"
     empty = """select seq from operation o where undoes is null and op not in ('undo', 'redo')
       and coalesce(meta ->> '$.images', 1) <> 0 and op <> 'prune'
+      and o.seq > coalesce((select value from meta where key = 'pruned_seq'), 0)
       and not exists (select 1 from change c where c.operation = o.seq)"""
     for (seq,) in rows(connection, empty):
         yield f"operation {seq} changed nothing"

@@ -15,7 +15,7 @@ from houkai.storage import chain
 from houkai.storage import history as log
 from houkai.storage.journal import FOREVER
 from houkai.storage.memories import from_image
-from houkai.storage.rows import split_link_key
+from houkai.storage.rows import Image, split_link_key
 
 CALL_S: Final = 1.0
 """How long before a call's own moment a caller may have looked at the clock for it."""
@@ -106,14 +106,14 @@ def known_by(connection: apsw.Connection, moment: float, now: float) -> int:
     A clock that was set back leaves operations ahead of it: now, give or take the time a call
     takes, they count as done. Raises InputError for a moment that the journal no longer keeps.
     """
+    if now - CALL_S <= moment <= now and log.last_at(connection) > now:
+        return FOREVER - 1
     kept = chain.anchor(connection)
     if moment < kept.at:
         raise InputError(
             f"The journal was pruned: history is exact from {clock.iso(kept.at)} on.",
             hint="Ask for a later moment.",
         )
-    if now - CALL_S <= moment <= now and log.last_at(connection) > now:
-        return FOREVER - 1
     return log.seq_at(connection, moment)
 
 
@@ -127,15 +127,15 @@ def state_at(store: Store, timestamp: params.AsOf) -> list[Memory]:
     with store.read() as connection:
         seq = known_by(connection, moment, now)
         links: dict[str, list[Link]] = {}
-        for key, _ in log.state(connection, seq, "link"):
-            src, rel, dst = split_link_key(key)
-            links.setdefault(src, []).append(Link(dst, rel))  # type: ignore[arg-type]
-        known = [
-            from_image(id, image, links.get(id, ()))
-            for id, image in log.state(connection, seq, "memory")
-        ]
-    mine = (memory for memory in known if memory.collection == store.collection)
-    return sorted(mine, key=lambda memory: memory.created_at)
+        images: dict[str, Image] = {}
+        for kind, key, image in log.state(connection, seq):
+            if kind == "link":
+                src, rel, dst = split_link_key(key)
+                links.setdefault(src, []).append(Link(dst, rel))  # type: ignore[arg-type]
+            elif image.get("collection", store.collection) == store.collection:
+                images[key] = image
+    known = [from_image(id, image, links.get(id, ())) for id, image in images.items()]
+    return sorted(known, key=lambda memory: memory.created_at)
 
 
 def get_at(store: Store, memory_id: params.MemoryId, timestamp: params.AsOf) -> Memory | None:

@@ -141,16 +141,20 @@ def last_at(connection: apsw.Connection) -> float:
     return at or 0.0
 
 
-def state(connection: apsw.Connection, seq: int, kind: str) -> Iterator[tuple[str, Image]]:
-    """Yield (key, image) of every row of a kind as it was once operation `seq` was done."""
+def state(connection: apsw.Connection, seq: int) -> Iterator[tuple[str, str, Image]]:
+    """Yield (kind, key, image) of every memory and link as it was once operation `seq` was done.
+
+    The plus keeps SQLite from looking up each row by its key: in order they are read five times
+    as fast.
+    """
     rows = connection.execute(
-        """select key, after from change
-           where kind = ? and operation <= ? and until > ? and after is not null
+        """select kind, key, after from change
+           where +kind in ('memory', 'link') and operation <= ? and until > ? and after is not null
            order by operation, pk""",
-        (kind, seq, seq),
+        (seq, seq),
     )
-    for key, after in rows:
-        yield key, decode(after) or {}
+    for kind, key, after in rows:
+        yield kind, key, decode(after) or {}
 
 
 def image_at(connection: apsw.Connection, seq: int, kind: str, key: str) -> Image | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import MISSING, fields
 from typing import Any, Final
 
 import apsw
@@ -24,6 +25,11 @@ _COLUMNS: Final = ", ".join(
     ["m.pk", *(f"m.{name}" for name in _FIELDS), "c.name", "t.count", "t.last_at"]
 )
 _NAMES: Final = (*_FIELDS, "collection", "access_count", "last_accessed")
+_PLAIN: Final = {
+    **{field.name: None if field.default is MISSING else field.default for field in fields(Memory)},
+    "pinned": 0,
+}
+"""A memory of which an image says nothing."""
 
 
 def select(
@@ -55,11 +61,11 @@ def _record(row: Sequence[Any]) -> Memory:
     """Return a memory without its names and links."""
     # A frozen dataclass sets its fields one by one, which costs more than reading the row.
     memory = object.__new__(Memory)
-    fields = memory.__dict__
-    fields.update(zip(_NAMES, row, strict=True))
-    fields["pinned"] = bool(fields["pinned"])
-    fields["access_count"] = fields["access_count"] or 0
-    fields["tags"], fields["entities"], fields["links"] = [], [], []
+    held = memory.__dict__
+    held.update(zip(_NAMES, row, strict=True))
+    held["pinned"] = bool(held["pinned"])
+    held["access_count"] = held["access_count"] or 0
+    held["tags"], held["entities"], held["links"] = [], [], []
     return memory
 
 
@@ -132,11 +138,21 @@ def by_id(
 def from_image(id: str, image: Image, links: Iterable[Link] = ()) -> Memory:
     """Return the memory that an image of the journal shows. Raises Corrupt."""
     try:
-        return Memory(
-            id=id,
-            **{**image, "pinned": bool(image.get("pinned", 0))},
-            links=list(links),
-            content_hash=text.content_hash(image["text"]),
-        )
+        hash = text.content_hash(image["text"])
     except (AttributeError, KeyError, TypeError) as error:
-        raise Corrupt(f"The journal is damaged: memory {id} cannot be read from it.") from error
+        raise _unreadable(id) from error
+    if not image.keys() <= _PLAIN.keys():
+        raise _unreadable(id)
+    # Filled like a record above; a past state is made of thousands of them.
+    memory = object.__new__(Memory)
+    held = memory.__dict__
+    held.update(_PLAIN)
+    held.update(image)
+    held["id"], held["content_hash"], held["links"] = id, hash, list(links)
+    held["pinned"] = bool(held["pinned"])
+    held["tags"], held["entities"] = held["tags"] or [], held["entities"] or []
+    return memory
+
+
+def _unreadable(id: str) -> Corrupt:
+    return Corrupt(f"The journal is damaged: memory {id} cannot be read from it.")

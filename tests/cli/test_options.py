@@ -79,6 +79,14 @@ def test_every_parameter_has_its_flag(words: str) -> None:
     assert wanted <= names
 
 
+@pytest.mark.parametrize("words", leaves())
+def test_moments_say_of_what(words: str) -> None:
+    """When a memory was learnt and when something was done to it are different moments."""
+    told = {p.name: p.help for p in built(words).params if p.name in ("since", "until")}
+    done = words in ("journal tail", "undo")
+    assert all(("done at" if done else "learnt at") in (text or "") for text in told.values())
+
+
 def test_option_groups_are_the_librarys() -> None:
     """A field added to a memory must not be forgotten by remember and edit."""
     fields = set(inspect.signature(RememberItem).parameters) - {"text"}

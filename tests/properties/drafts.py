@@ -6,9 +6,9 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from houkai import MemoryStore
+from houkai import JournalEntry, MemoryStore
 from houkai.storage.journal import Tx
-from tests.properties.model import Model
+from tests.properties.model import Image, Key, Model
 from tests.support import START
 
 words = st.one_of(
@@ -79,3 +79,22 @@ def shown(memories: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
     for memory in memories.values():
         del memory["id"], memory["content_hash"]
     return memories
+
+
+ABSENT: dict[str, Any] = {
+    **dict.fromkeys(["source", "superseded_by", "superseded_at", "expires_at", "valid_from"]),
+    **dict.fromkeys(["valid_until", "author", "position"]),
+    "polarity": 0,
+    "pinned": 0,
+    "trust": "trusted",
+}
+"""What the journal leaves out of a memory's image."""
+
+
+def recorded(entry: JournalEntry) -> tuple[Key, Image]:
+    """Return the row that an entry is about and its image after, as the model holds them."""
+    if entry.kind == "link":
+        return ("link", entry.id, entry.meta["rel"], entry.meta["dst_id"]), entry.after
+    if entry.kind == "memory" and entry.after is not None:
+        return ("memory", entry.id), {"tags": [], "entities": [], **ABSENT, **entry.after}
+    return (entry.kind, entry.id), entry.after

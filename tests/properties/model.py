@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 Key = tuple[str, ...]
-"""("memory", id) or ("link", src, rel, dst)."""
+"""("memory", id), ("link", src, rel, dst) or ("trash", id)."""
 Image = Mapping[str, Any] | None
 State = dict[Key, Mapping[str, Any]]
 Pair = tuple[Image, Image]
@@ -27,6 +27,12 @@ class Operation:
     pairs: dict[Key, Pair]
     batch: int | None = None
     targets: list[int] = field(default_factory=list)
+    left: set[Key] = field(default_factory=set)
+    """The rows of which the journal still holds what became of them."""
+    there: bool = True
+
+    def __post_init__(self) -> None:
+        self.left = set(self.pairs)
 
 
 @dataclass
@@ -36,6 +42,9 @@ class Model:
     rows: State = field(default_factory=dict)
     operations: list[Operation] = field(default_factory=list)
     moments: list[tuple[float, State]] = field(default_factory=list)
+    erased: set[tuple[int, Key]] = field(default_factory=set)
+    """The changes whose images are gone for good."""
+    pruned: int = 0
 
     def next_at(self, now: float) -> float:
         """Return the moment that the next operation is recorded at."""
@@ -49,14 +58,16 @@ class Model:
         after: Mapping[Key, Image],
         batch: int | None = None,
         targets: Iterable[int] = (),
+        *,
+        noted: bool = False,
     ) -> None:
-        """Let an operation replace rows; nothing is recorded when nothing changes."""
+        """Let an operation replace rows; nothing is recorded when nothing changes or is noted."""
         pairs = {
             key: (self.rows.get(key), image)
             for key, image in after.items()
             if self.rows.get(key) != image
         }
-        if not pairs and not targets:
+        if not pairs and not targets and not noted:
             return
         at = self.next_at(now)
         seq = len(self.operations) + 1
@@ -75,13 +86,10 @@ class Model:
 
     def undo(self, seq: int, now: float) -> None:
         """Undo an operation with the rest of its batch. Raises Refused."""
-        target = self.operations[seq - 1]
-        group = [
-            operation
-            for operation in self.operations
-            if operation.seq == seq
-            or (target.batch is not None and operation.batch == target.batch)
-        ]
+        group = self.group(seq)
+        for operation in group:
+            if operation.seq <= self.pruned or self.forgot(operation):
+                raise Refused(operation)
         merged: dict[Key, Pair] = {}
         for operation in group:
             for key, (before, after) in operation.pairs.items():
@@ -93,8 +101,61 @@ class Model:
                 raise Refused(key)
         back = {key: before for key, (before, _) in merged.items()}
         self.refuse_adrift(back)
-        op = "redo" if target.op == "undo" else "undo"
+        op = "redo" if self.operations[seq - 1].op == "undo" else "undo"
         self.apply(op, now, back, targets=[operation.seq for operation in group])
+
+    def group(self, seq: int) -> list[Operation]:
+        """Return an operation and the rest of its batch, as far as they are recorded."""
+        batch = self.operations[seq - 1].batch
+        return [
+            operation
+            for operation in self.operations
+            if operation.there
+            and (operation.seq == seq or (batch is not None and operation.batch == batch))
+        ]
+
+    def forgot(self, operation: Operation) -> bool:
+        """Say whether an image that undoing needs was erased: one of its own, or the one before."""
+        for key in operation.left:
+            earlier = [one.seq for one in self.operations[: operation.seq] if key in one.left]
+            if any((seq, key) in self.erased for seq in earlier[-2:]):
+                return True
+        return False
+
+    def purge(self, ids: Iterable[str]) -> None:
+        """Erase what purged memories were, from every moment."""
+        for id in ids:
+            alive = ("memory", id) in self.rows
+            gone = [("trash", id)] if alive else [("trash", id), ("memory", id)]
+            self.erased |= {
+                (operation.seq, key)
+                for operation in self.operations
+                for key in gone
+                if key in operation.left and operation.pairs[key][1] is not None
+            }
+            for _, state in self.moments:
+                for key in gone:
+                    state.pop(key, None)
+
+    def prune(self, cut: int, now: float) -> None:
+        """Drop what had been replaced by an operation, and the operations that say no more."""
+        if cut <= self.pruned:
+            return
+        for operation in self.operations[:cut]:
+            operation.left = {
+                key
+                for key in operation.left
+                if operation.pairs[key][1] is not None
+                and (operation.seq, key) not in self.erased
+                and not any(key in later.left for later in self.operations[operation.seq : cut])
+            }
+        undoing = {max(one.targets) for one in self.operations if one.there and one.targets}
+        for operation in self.operations[:cut]:
+            operation.there &= bool(operation.left) or operation.seq in undoing
+        self.pruned = cut
+        since = self.operations[cut - 1].at
+        self.moments = [(at, state) for at, state in self.moments if at >= since]
+        self.apply("prune", now, {}, noted=True)
 
     def refuse_adrift(self, back: Mapping[Key, Image]) -> None:
         """Refuse to bring back a link without its ends, or a memory with no way back."""
@@ -130,7 +191,12 @@ class Model:
     def newest(self, which: Any) -> int | None:
         """Return the newest standing operation that meets a condition."""
         for operation in reversed(self.operations):
-            if operation.pairs and which(operation) and self.stands(operation.seq):
+            if (
+                operation.there
+                and operation.left
+                and which(operation)
+                and self.stands(operation.seq)
+            ):
                 return operation.seq
         return None
 
@@ -162,8 +228,8 @@ class Model:
         return [
             (operation.seq, key[0])
             for operation in self.operations
-            for key in operation.pairs
-            if id in key[1:]
+            for key in operation.left
+            if id in key[1:] and key[0] != "trash"
         ]
 
     def known_at(self, moment: float, now: float) -> State:
@@ -181,11 +247,15 @@ class Model:
 def memories_of(rows: State) -> dict[str, dict[str, Any]]:
     """Return the memories of a state by id, with their links, as a store shows them."""
     found: dict[str, dict[str, Any]] = {
-        key[1]: {**image, "links": []} for key, image in rows.items() if key[0] == "memory"
+        key[1]: {**image, "pinned": bool(image["pinned"]), "links": []}
+        for key, image in rows.items()
+        if key[0] == "memory"
     }
     for kind, *ends in sorted(rows):
         if kind == "link":
             src, rel, dst = ends
+            if src not in found:  # purged: only its links are remembered
+                continue
             found[src]["links"].append({"to": dst, "rel": rel})
     for memory in found.values():
         memory["links"].sort(key=lambda link: (link["to"], link["rel"]))

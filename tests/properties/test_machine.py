@@ -10,8 +10,6 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
-    Bundle,
-    RuleBasedStateMachine,
     consumes,
     initialize,
     invariant,
@@ -25,8 +23,9 @@ from houkai import Diverged, MemoryStore
 from houkai.storage import connection as sqlite
 from houkai.testing import HashingEmbedder
 from tests.agreement import disagreements
+from tests.properties.curating import Curation, known
 from tests.properties.drafts import expected, fields, mark, shown
-from tests.properties.model import Model, Refused, memories_of
+from tests.properties.model import Key, Model, Pair, Refused, memories_of
 from tests.properties.witness import Witness
 from tests.support import Clock, contents, plain
 
@@ -34,10 +33,10 @@ EMBEDDER = HashingEmbedder(64)
 RELATIONS = ["related", "refines", "causes"]
 
 
-class Machine(RuleBasedStateMachine):
+class Machine(Curation):
     """Two handles on one file, a clock that jumps, and the model of what must come of it."""
 
-    ids = Bundle("ids")
+    ids = Curation.ids
 
     def __init__(self) -> None:
         super().__init__()
@@ -134,7 +133,7 @@ class Machine(RuleBasedStateMachine):
         """Delete everything."""
         present = [key[1] for key in self.model.rows if key[0] == "memory"]
         assert self.store.nuke() == len(present)
-        everything = dict.fromkeys(self.model.rows)
+        everything = {key: None for key in self.model.rows if key[0] != "trash"}
         self.model.apply("nuke", self.clock.now, everything)
 
     @rule(src=ids, dst=ids, rel=st.sampled_from(RELATIONS))
@@ -172,9 +171,10 @@ class Machine(RuleBasedStateMachine):
     @rule(back=st.integers(0, 30))
     def undo(self, back: int) -> None:
         """Undo any operation, also an undo, also one that is undone already."""
-        if not self.model.operations:
+        there = [operation.seq for operation in self.model.operations if operation.there]
+        if not there:
             return
-        seq = self.model.operations[-1 - back % len(self.model.operations)].seq
+        seq = there[-1 - back % len(there)]
         self.try_undo(seq, lambda: self.store.undo(seq))
 
     @rule()
@@ -224,11 +224,11 @@ class Machine(RuleBasedStateMachine):
     def ask_the_past(self, pick: int, id: str) -> None:
         """Ask for an earlier state and for one memory in it."""
         moment, _ = self.model.moments[pick % len(self.model.moments)]
-        known = memories_of(self.model.known_at(moment, self.clock.now))
+        then = memories_of(self.model.known_at(moment, self.clock.now))
         store = self.store
-        assert shown(plain(store.state_at(moment))) == known
+        assert shown(plain(store.state_at(moment))) == then
         found = store.get_at(id, moment)
-        assert (None if found is None else shown(plain([found]))[id]) == known.get(id)
+        assert (None if found is None else shown(plain([found]))[id]) == then.get(id)
 
     @rule(id=ids)
     def ask_history(self, id: str) -> None:
@@ -249,18 +249,21 @@ class Machine(RuleBasedStateMachine):
         """The witness saw exactly the rows that the new operations name."""
         fresh = self.model.operations[self.seen :]
         self.seen = len(self.model.operations)
-        assert self.witness.take() == {key for operation in fresh for key in operation.pairs}
+        net: dict[Key, Pair] = {}
+        for operation in fresh:
+            for key, (before, after) in operation.pairs.items():
+                net[key] = (net[key][0] if key in net else before, after)
+        named = {key for key, (before, after) in net.items() if before != after}
+        assert self.witness.take() == {key for key in named if key[0] != "trash"}
 
     def teardown(self) -> None:
         """Compare every moment there was, and everything that is stored twice."""
         try:
             store = self.handles[0]
             for moment, _ in self.model.moments:
-                known = memories_of(self.model.known_at(moment, self.clock.now))
-                assert shown(plain(store.state_at(moment))) == known
-            assert [entry.ts for entry in reversed(store.journal(None))] == [
-                operation.at for operation in self.model.operations
-            ]
+                then = memories_of(self.model.known_at(moment, self.clock.now))
+                assert shown(plain(store.state_at(moment))) == then
+            assert [entry.ts for entry in reversed(store.journal(None))] == known(self)
             found = disagreements(store)
             assert found == [], found
         finally:

@@ -140,6 +140,18 @@ class Curating(RuleBasedStateMachine):
         entries = self.store.journal(30)
         self.attempt(lambda: self.store.undo(entries[at % len(entries)]))
 
+    @rule(some=st.lists(Pick, max_size=4))
+    def forget_many(self, some: list[int]) -> None:
+        """Forget several, perhaps one and what supersedes it."""
+        self.attempt(lambda: self.store.forget_many([self.pick(at) for at in some]))
+
+    @rule(at=Pick)
+    @precondition(lambda self: self.ids)
+    def undo_since(self, at: int) -> None:
+        """Go back to before one of the last operations, or be refused as a whole."""
+        entries = self.store.journal(8)
+        self.attempt(lambda: self.store.undo_since(entries[at % len(entries)].ts))
+
     @rule()
     def redo(self) -> None:
         """Redo the newest undo."""
