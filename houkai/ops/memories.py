@@ -192,7 +192,7 @@ def _enter(store: Store, tx: Tx, id: str, image: Image, idempotent: bool) -> Ent
         if found is not None:
             return Entered(found, new=False)
     placed = {**image, **_next_position(tx, image)}
-    tx.put("memory", id, placed)
+    tx.add("memory", id, placed)
     return Entered(memories.from_image(id, placed), new=True)
 
 

@@ -59,6 +59,7 @@ class Tx:
         self._changes: dict[tuple[str, str], tuple[Image | None, Image | None]] = {}
         self._rows: dict[tuple[str, str], int | None] = {}
         self._undone: list[int] = []
+        self._first: set[tuple[str, str]] = set()
         self._noted = False
 
     def get(self, kind: str, key: str) -> Image | None:
@@ -77,6 +78,12 @@ class Tx:
         self._changes[kind, key] = (earlier[0] if earlier else before, after)
         self._rows[kind, key] = row
         return True
+
+    def add(self, kind: str, key: str, after: Image) -> None:
+        """Enter a row whose key was made for it, so that nothing of it can be there or recorded."""
+        self._rows[kind, key] = KINDS[kind].save(self.connection, key, None, after, self.seq)
+        self._changes[kind, key] = (None, after)
+        self._first.add((kind, key))
 
     def note(self, **meta: Any) -> None:
         """Record this operation with what it says of itself, even if it changes no row."""
@@ -99,7 +106,7 @@ class Tx:
             for (kind, key), (_, after) in changes.items()
         ]
         self._enter_operation(encoded)
-        self._end_images(changes)
+        self._end_images(changes.keys() - self._first)
         self._enter_changes(encoded)
         self._mark_undone()
         return self.seq

@@ -183,22 +183,19 @@ def tell_others(connection: apsw.Connection) -> None:
 
 def keep(connection: apsw.Connection, encoded: Encoded, model: int) -> None:
     """Store a text's vectors unless the file has them."""
-    if has(connection, encoded.hash, model):
-        return
-    connection.executemany(
-        """insert into embedding(text_hash, model, window, vector, sketch)
-           values (?, ?, ?, ?, ?)""",
-        [(encoded.hash, model, w, *pair) for w, pair in enumerate(encoded.windows)],
-    )
-    if encoded.tokens is not None:
-        first: int = connection.execute(
-            "select pk from embedding where text_hash = ? and model = ? and window = 0",
-            (encoded.hash, model),
-        ).get
+    for window, pair in enumerate(encoded.windows):
         connection.execute(
-            "insert into token(embedding, count, vectors) values (?, ?, ?)",
-            (first, *encoded.tokens),
+            """insert into embedding(text_hash, model, window, vector, sketch)
+               values (?, ?, ?, ?, ?) on conflict do nothing""",
+            (encoded.hash, model, window, *pair),
         )
+        if not connection.changes():
+            return
+        if window == 0 and encoded.tokens is not None:
+            connection.execute(
+                "insert into token(embedding, count, vectors) values (?, ?, ?)",
+                (connection.last_insert_rowid(), *encoded.tokens),
+            )
     _index_waiting(connection, encoded.hash, model)
 
 
