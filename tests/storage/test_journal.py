@@ -252,3 +252,14 @@ def test_a_long_row_of_undone_undos(store: MemoryStore) -> None:
     assert store.count() == 0
     with store.read() as connection:
         assert marks.wrong_undos(connection) == []
+
+
+def test_now_is_known_though_the_clock_was_set_back_behind_a_pruning(
+    store: MemoryStore, clock: Clock
+) -> None:
+    """What is there now is no lost history, whatever the clock says."""
+    memory = store.remember("one")
+    store.edit(memory.id, text="two")
+    store.prune_journal(keep_last=0)
+    clock.advance(-1000)
+    assert texts(store.state_at("now")) == ["two"]
