@@ -23,5 +23,5 @@ def good(tmp_path_factory: pytest.TempPathFactory) -> tuple[bytes, Contents]:
         store.trash(store.remember("in the trash").id)
         store.link(long.id, store.remember("short", tags=["a", "b"], entities=["Anna"]).id)
     held = assert_sound(path)
-    assert len(held) > 25
+    assert len(held) > 20
     return path.read_bytes(), held
