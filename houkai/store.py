@@ -17,6 +17,7 @@ from houkai.handle import ImportanceFn, Reranker, Settings, Store
 from houkai.model import HybridWeights
 from houkai.options import check_weights
 from houkai.rules import clean
+from houkai.storage import indexing
 from houkai.storage.database import Database
 from houkai.storage.eligible import ANY_COLLECTION
 from houkai.storage.touches import Touches
@@ -33,6 +34,9 @@ class MemoryStore(Store):
     just one file.
     Raises Foreign, Corrupt, SchemaTooNew, ReadOnly; the file is then left as it was.
     """
+
+    _lag: int | None = None
+    """Where the search table lagged behind when that was last looked at."""
 
     def __init__(
         self,
@@ -90,7 +94,7 @@ class MemoryStore(Store):
             Touches(database.settle_soon),
         )
         self._owner = True
-        self.db.when_quiet(self.touches.flush)
+        self.db.when_quiet(self.touches.flush, indexing.catch_up)
 
     def as_actor(self, name: str, session: str | None = None) -> Self:
         """Return a view of this store whose changes are recorded under another actor.
@@ -106,11 +110,23 @@ class MemoryStore(Store):
         """Write what waits and close the file, leaving nothing beside it; may be repeated."""
         if not self._owner:
             return
-        if self.touches and not self.db.closed:
-            # Access counts are a hint; losing some costs nobody a memory.
+        if not self.db.closed:
+            # What is put off is a hint or derived; losing it costs nobody a memory.
             with contextlib.suppress(StorageError):
-                self.db.settle()
+                if self.touches:
+                    self.db.settle()
+                while self._lags():
+                    self.db.settle()
         self.db.close()
+
+    def _lags(self) -> bool:
+        """Say whether this process has put off what it can still make good, and it goes on."""
+        if not self.db.wrote:
+            return False
+        with self.read() as connection:
+            first = indexing.deferred(connection)
+        lags, self._lag = first is not None and first != self._lag, first
+        return lags
 
     def __enter__(self) -> Self:
         """Return the store."""

@@ -14,6 +14,7 @@ from typing import Any
 import apsw
 
 from houkai import MemoryStore
+from houkai.storage import indexing
 from houkai.storage.chain import first_break
 from houkai.storage.rows import KINDS
 
@@ -135,6 +136,8 @@ def _of_vectors(connection: apsw.Connection) -> Iterator[str]:
            where e.model = (select value from meta where key = 'model') order by 1""",
     )
     indexed = rows(connection, "select rowid, collection, sketch from memory_vec order by 1")
+    later = indexing.deferred(connection)
+    wanted = [row for row in wanted if later is None or row[0] < later * 8192 or row in indexed]
     if wanted != indexed:
         yield f"{len(indexed)} sketches are indexed where {len(wanted)} vectors are live"
     loose = """select t.embedding from token t join embedding e on e.pk = t.embedding

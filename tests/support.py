@@ -14,6 +14,7 @@ from typing import Any
 import apsw
 
 from houkai import HoukaiError, Memory, MemoryStore
+from houkai.storage import indexing
 
 ROOT = Path(__file__).parent.parent
 START = 1_700_000_000.0
@@ -138,3 +139,10 @@ def run(code: str, *arguments: str, **options: Any) -> str:
     out, complaint = process.communicate(timeout=120)
     assert process.returncode == 0, complaint
     return out
+
+
+def caught_up(store: MemoryStore) -> MemoryStore:
+    """Return a store whose search table holds what writes have put off."""
+    while store.db.write(lambda connection: indexing.enter_next(connection, 1_000)):
+        pass
+    return store

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from houkai.errors import Corrupt
-from houkai.storage import vectors
+from houkai.storage import indexing, vectors
 from houkai.storage.eligible import Filter, condition
 from houkai.storage.vectors import WINDOWS
 
@@ -80,7 +80,10 @@ class InFile:
     def nearest(
         self, connection: apsw.Connection, vector: Vector, scope: int | None, limit: int
     ) -> Windows:
-        """Return the windows with the nearest sketches; all if they are few or not all in vec0."""
+        """Return the windows with the nearest sketches, and those that vec0 has not taken in yet.
+
+        All there are if they are few, or while vec0 is filled anew.
+        """
         few = limit > KNN_LIMIT or self.size(connection) <= EXACT
         if few or not vectors.is_filled(connection):
             return _all(connection, scope)
@@ -96,7 +99,9 @@ class InFile:
             {"sketch": vectors.sketch(vector), "k": limit, "windows": WINDOWS}
             | ({} if scope is None else {"scope": scope}),
         ).fetchall()
-        return as_windows(rows)
+        later = indexing.deferred(connection)
+        more = [] if later is None else _from(connection, later, scope)
+        return as_windows(sorted({*rows, *more}))
 
     def windows(self, connection: apsw.Connection, pks: Ints) -> Windows:
         """Return all windows of some memories."""
@@ -140,14 +145,17 @@ def read_vectors(connection: apsw.Connection, embeddings: Ints) -> Matrix:
 
 
 def _all(connection: apsw.Connection, scope: int | None) -> Windows:
-    return as_windows(
-        connection.execute(
-            """select m.pk, e.pk from memory m cross join embedding e on e.text_hash = m.text_hash
-                 and e.model = (select value from meta where key = 'model')
-               where :scope is null or m.collection = :scope""",
-            {"scope": scope},
-        ).fetchall()
-    )
+    return as_windows(_from(connection, 0, scope))
+
+
+def _from(connection: apsw.Connection, first: int, scope: int | None) -> list[tuple[Any, ...]]:
+    """Return (memory, embedding) of every window of the memories from a number on."""
+    return connection.execute(
+        """select m.pk, e.pk from memory m cross join embedding e on e.text_hash = m.text_hash
+             and e.model = (select value from meta where key = 'model')
+           where m.pk >= :first and (:scope is null or m.collection = :scope)""",
+        {"scope": scope, "first": first},
+    ).fetchall()
 
 
 def as_windows(rows: list[tuple[int | float | str | bytes | None, ...]]) -> Windows:

@@ -163,6 +163,11 @@ class Database:
             result: T = over.args[0]
             return result
 
+    @property
+    def wrote(self) -> bool:
+        """Say whether anything was written through this object."""
+        return self._writer.began
+
     def settle(self) -> None:
         """Do the chores of a quiet moment now."""
         self._writer.rest()
@@ -171,9 +176,9 @@ class Database:
         """Have the chores done without waiting for them."""
         self._writer.rest_soon()
 
-    def when_quiet(self, chore: Chore) -> None:
-        """Add a chore that the writer does a second after the last write, and at the end."""
-        self._log.chores.append(chore)
+    def when_quiet(self, *chores: Chore) -> None:
+        """Add chores that the writer does a second after the last write, and at the end."""
+        self._log.chores.extend(chores)
 
     def close(self) -> None:
         """End every connection, the last of which leaves only the file; harmless when repeated."""

@@ -6,12 +6,13 @@ is next needed.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 import apsw
 
-from houkai.storage import vectors
+from houkai.storage import indexing, vectors
 
 ALIKE: Final = 0.002
 """How far a stored digit may be from the model's: float16 and other processors' arithmetic."""
@@ -32,10 +33,12 @@ def wrong_sketches(connection: apsw.Connection) -> list[str]:
     sure = connection.execute(
         "select coalesce((select value from meta where key = 'indexed'), 0) * 8192"
     ).get
+    later = indexing.deferred(connection)
+    end = math.inf if later is None else later * 8192
     return [
         f"window {row % 8192} of memory {row // 8192}"
         for row in sorted(wanted.keys() | there.keys())
-        if wanted.get(row) != there.get(row) and (row in there or row >= sure)
+        if wanted.get(row) != there.get(row) and (row in there or sure <= row < end)
     ]
 
 

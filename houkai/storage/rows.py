@@ -13,7 +13,7 @@ from typing import Any, Final
 import apsw
 
 from houkai import text as words
-from houkai.storage import fulltext, trash, vectors
+from houkai.storage import fulltext, indexing, trash, vectors
 
 Image = dict[str, Any]
 
@@ -130,7 +130,7 @@ def _insert(connection: apsw.Connection, id: str, image: Image, operation: int) 
     fulltext.add(connection, "memory_fts", pk, row)
     for table, field in NAMES:
         _enter_names(connection, table, field, pk, image)
-    vectors.index(connection, pk, row["collection"], row["text_hash"])
+    indexing.defer(connection, pk)
     return pk
 
 

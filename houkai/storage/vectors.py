@@ -134,6 +134,7 @@ def renew_index(connection: apsw.Connection) -> None:
         """insert or replace into meta(key, value)
            values ('indexed', (select coalesce(max(pk), 0) + 1 from memory))"""
     )
+    connection.execute("delete from meta where key = 'deferred'")
     tell_others(connection)
 
 
@@ -153,24 +154,29 @@ def fill_index(connection: apsw.Connection, limit: int) -> bool:
     if first is None:
         connection.execute("delete from meta where key = 'indexed'")
         return False
+    enter_between(connection, first, at)
+    connection.execute("update meta set value = ? where key = 'indexed'", (first,))
+    return True
+
+
+def enter_between(connection: apsw.Connection, first: int, end: int) -> None:
+    """Enter the sketches that are missing of the memories from one number up to another."""
     rows = connection.execute(
         """select m.pk * 8192 + e.window, m.collection, e.sketch
            from memory m join embedding e on e.text_hash = m.text_hash
            where m.pk >= ? and m.pk < ?
              and e.model = (select value from meta where key = 'model')
              and not exists (select 1 from memory_vec where rowid = m.pk * 8192 + e.window)""",
-        (first, at),
+        (first, end),
     ).fetchall()
     # Not one statement: SQLite would put the rows by, and vec0 would not know them for bits.
     connection.executemany(
         "insert into memory_vec(rowid, collection, sketch) values (?, ?, vec_bit(?))", rows
     )
-    connection.execute("update meta set value = ? where key = 'indexed'", (first,))
-    return True
 
 
 def is_filled(connection: apsw.Connection) -> bool:
-    """Say whether the sketch table holds every memory that has vectors."""
+    """Say whether the sketch table holds every memory with vectors, but for those put off."""
     return bool(
         connection.execute("select not exists (select 1 from meta where key = 'indexed')").get
     )

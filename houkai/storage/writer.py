@@ -54,6 +54,7 @@ class Writer:
         self._busy = False
         self._held = False
         self._refusal: Refusal | None = None
+        self.began = False
         self._crowd = 1
         self._wanted = 1
         self._linger_s = 0.0
@@ -99,6 +100,7 @@ class Writer:
             self._append(task)
 
     def _append(self, task: Task) -> None:
+        self.began = self.began or task.job is not None
         self._start()
         self._queue.append(task)
         if len(self._queue) >= self._wanted:

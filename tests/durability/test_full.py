@@ -11,7 +11,7 @@ import pytest
 from houkai import Full, MemoryStore
 from tests.durability.checks import assert_sound, opened
 from tests.durability.faulty import faulty
-from tests.support import contents
+from tests.support import caught_up, contents
 
 POINTS = 50
 NEWS = [f"news {n} that needs space of its own: {'filling ' * 60}" for n in range(40)]
@@ -82,6 +82,7 @@ def test_half_a_page_at_the_end_is_mended_by_the_log(base: Path, path: Path) -> 
     with faulty() as disk:
         store = opened(path)
         store.remember_many(NEWS)
+        caught_up(store)
         disk.room = 100
         store.db.settle()
         store.close()

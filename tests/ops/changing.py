@@ -11,6 +11,7 @@ import numpy as np
 from houkai import MemoryStore
 from houkai.storage import reembedding, vectors
 from houkai.testing import HashingEmbedder
+from tests.support import caught_up
 
 OLD = HashingEmbedder()
 
@@ -57,7 +58,7 @@ def rows(store: MemoryStore, sql: str, *values: Any) -> list[tuple[Any, ...]]:
 
 def check_whole(store: MemoryStore, embedder: Any) -> None:
     """Fail unless every text has exactly this model's vectors and every index agrees."""
-    with store.read() as connection:
+    with caught_up(store).read() as connection:
         model = vectors.current_model(connection)
         assert model is not None
         assert (model.fingerprint, model.dim) == (embedder.fingerprint, embedder.dim)

@@ -8,6 +8,7 @@ from houkai import MemoryStore
 from houkai.ops import doctor
 from houkai.storage import vectors
 from tests.ops.changing import OLD, New, Windowed, check_whole, fill, rows
+from tests.support import caught_up
 
 
 def ill(path: Path) -> dict[str, str]:
@@ -86,7 +87,7 @@ def test_a_file_whose_vectors_are_lost_but_not_their_sketches_stays_in_use(
     """A sketch that nothing accounts for would refuse every later write of its memory."""
     with MemoryStore(path, embedder=OLD) as store:
         ids = [store.remember(f"note {n}").id for n in range(4)]
-        store.db.write(
+        caught_up(store).db.write(
             lambda connection: connection.execute("delete from embedding where pk > 1").fetchall()
         )
         assert set(ill(path)) == {"sketches", "vectors"}

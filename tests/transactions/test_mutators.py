@@ -14,7 +14,7 @@ from houkai import MemoryStore, StorageError
 from houkai.ops.table import OPERATIONS
 from tests.agreement import disagreements
 from tests.conftest import Opener
-from tests.support import contents, dump_of
+from tests.support import caught_up, contents, dump_of
 from tests.transactions.mutators import FINAL, MUTATORS, Ids, scene
 
 ALL = MUTATORS | FINAL
@@ -49,7 +49,7 @@ def tables(store: MemoryStore) -> dict[str, list[tuple[Any, ...]]]:
         "sketches": """select m.id, v.sketch from memory_vec v
             join memory m on m.pk = v.rowid / 8192""",
     }
-    with store.read() as connection:
+    with caught_up(store).read() as connection:
         return {
             name: sorted(connection.execute(sql).fetchall(), key=repr)
             for name, sql in queries.items()
