@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from typing import Final
 
 import numpy as np
@@ -57,21 +59,31 @@ _NUMBERS: Final = {
 _UNITS: Final = {"day": 1.0, "week": 7.0, "month": 30.4, "year": 365.25}
 _COUNT: Final = r"(\d{1,3}|" + "|".join(sorted(_NUMBERS, key=len, reverse=True)) + ")"
 _UNIT: Final = r"(day|week|month|year)s?\b"
-_AGO: Final = re.compile(rf"\b{_COUNT} {_UNIT} ago\b")
-_LAST_FEW: Final = re.compile(rf"\b(?:last|past|previous) {_COUNT} {_UNIT}")
-_LAST: Final = re.compile(rf"\b(last|past|previous|this) {_UNIT}")
-_NEAR_DAY: Final = re.compile(r"\b(today|tonight|yesterday|this morning|last night)\b")
-_WEEKDAY: Final = re.compile(rf"\b(?:last|this|on) ({'|'.join(_DAYS)})\b")
-_ISO: Final = re.compile(r"\b(\d{4})-(\d\d)-(\d\d)\b")
+_AGO: Final = rf"\b{_COUNT} {_UNIT} ago\b"
+_LAST_FEW: Final = rf"\b(?:last|past|previous) {_COUNT} {_UNIT}"
+_LAST: Final = rf"\b(last|past|previous|this) {_UNIT}"
+_NEAR_DAY: Final = r"\b(today|tonight|yesterday|this morning|last night)\b"
+_WEEKDAY: Final = rf"\b(?:last|this|on) ({'|'.join(_DAYS)})\b"
+_ISO: Final = r"\b(\d{4})-(\d\d)-(\d\d)\b"
 _MONTH: Final = "|".join(_MONTHS)
-_MONTH_DAY: Final = re.compile(
+_MONTH_DAY: Final = (
     rf"\b(?:(\d{{1,2}})(?:st|nd|rd|th)?(?: of)? ({_MONTH})|({_MONTH}) (\d{{1,2}})(?:st|nd|rd|th)?)"
     r"\b(?:,? (\d{4}))?"
 )
-_IN_MONTH: Final = re.compile(
-    rf"\b(?:in|during|of|since|last|this|early|late) ({_MONTH})\b(?:,? (\d{{4}}))?"
-)
-_IN_YEAR: Final = re.compile(r"\b(?:in|during|of|since) ((?:19|20)\d\d)\b")
+_IN_MONTH: Final = rf"\b(?:in|during|of|since|last|this|early|late) ({_MONTH})\b(?:,? (\d{{4}}))?"
+_IN_YEAR: Final = r"\b(?:in|during|of|since) ((?:19|20)\d\d)\b"
+
+
+@cache
+def _compiled(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern)
+
+
+def _find(pattern: str, folded: str, hints: Iterable[str]) -> re.Match[str] | None:
+    """Search where a hint stands: most questions name no time, and compiling costs milliseconds."""
+    if not any(hint in folded for hint in hints):
+        return None
+    return _compiled(pattern).search(folded)
 
 
 def time_window(folded: str, now: float | None) -> Window | None:
@@ -105,10 +117,10 @@ def _latest(month: int, day: int, today: datetime) -> datetime | None:
 
 
 def _dates(folded: str, today: datetime | None) -> Window | None:
-    if found := _ISO.search(folded):
+    if found := _find(_ISO, folded, ("-",)):
         start = _moment(*(int(part) for part in found.groups()))
         return _span(start, 1) if start else None
-    if found := _MONTH_DAY.search(folded):
+    if found := _find(_MONTH_DAY, folded, _MONTHS):
         day = int(found[1] or found[4])
         month = _MONTHS.index(found[2] or found[3]) + 1
         if found[5]:
@@ -120,14 +132,21 @@ def _dates(folded: str, today: datetime | None) -> Window | None:
 
 
 def _months(folded: str, today: datetime | None) -> Window | None:
-    if found := _IN_MONTH.search(folded):
+    if found := _find(_IN_MONTH, folded, _MONTHS):
         month = _MONTHS.index(found[1]) + 1
         if found[2]:
             start = _moment(int(found[2]), month, 1)
         else:
             start = _latest(month, 1, today) if today else None
         return _span(start, 31) if start else None
-    if found := _IN_YEAR.search(folded):
+    if found := _find(
+        _IN_YEAR,
+        folded,
+        (
+            "19",
+            "20",
+        ),
+    ):
         start = _moment(int(found[1]), 1, 1)
         return _span(start, 366) if start else None
     return None
@@ -141,20 +160,30 @@ def _relative(folded: str, today: datetime | None) -> Window | None:
     if today is None:
         return None
     midnight = today.replace(hour=0, minute=0, second=0, microsecond=0)
-    if found := _AGO.search(folded):
+    if found := _find(_AGO, folded, (" ago",)):
         unit = _UNITS[found[2]]
         middle = midnight - timedelta(days=_number(found[1]) * unit)
         return _span(middle - timedelta(days=unit / 2), unit + 1)
-    if found := _LAST_FEW.search(folded):
+    if found := _find(_LAST_FEW, folded, _UNITS):
         days = _number(found[1]) * _UNITS[found[2]]
         return _span(midnight - timedelta(days=days), days + 1)
-    if found := _NEAR_DAY.search(folded):
+    if found := _find(
+        _NEAR_DAY,
+        folded,
+        (
+            "today",
+            "tonight",
+            "yesterday",
+            "this morning",
+            "last night",
+        ),
+    ):
         back = 1 if found[1] in ("yesterday", "last night") else 0
         return _span(midnight - timedelta(days=back), 1)
-    if found := _WEEKDAY.search(folded):
+    if found := _find(_WEEKDAY, folded, _DAYS):
         back = (midnight.weekday() - _DAYS.index(found[1])) % 7 or 7
         return _span(midnight - timedelta(days=back), 1)
-    if found := _LAST.search(folded):
+    if found := _find(_LAST, folded, _UNITS):
         return _calendar(found[1], found[2], midnight)
     return None
 
