@@ -75,6 +75,8 @@ def added(
 
 def _stored(connection: apsw.Connection, windows: Windows, pks: Ints) -> list[bytes | None]:
     """Return the stored tokens of each memory, b"" for a text that tells nothing."""
+    if not len(windows.embedding):
+        return [None] * len(pks)
     rows: list[tuple[int, bytes]] = connection.execute(  # type: ignore[assignment]
         "select t.embedding, t.vectors from carray(?) a join token t on t.embedding = a.value",
         (apsw.carray(np.ascontiguousarray(windows.embedding)),),

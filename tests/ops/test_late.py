@@ -174,6 +174,28 @@ def test_as_of_uses_the_words_of_then(store: MemoryStore, clock: Clock) -> None:
     assert told(store, "a cup of tea", as_of=then) == before
 
 
+NOTHING: list[dict[str, Any]] = [
+    {"source": "nowhere"}, {"collection": "empty"}, {"min_cosine": 1}, {"as_of": 1.0},
+    {"as_of": 1.0, "collection": "*"}, {"min_relevance": 1, "source": "nowhere"},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("options", NOTHING)
+def test_no_candidate_is_no_answer(options: dict[str, Any], store: MemoryStore) -> None:
+    """A filter that lets nothing through would end in an error of SQLite's."""
+    assert store.recall("a cup of tea", **options) == []
+    assert not store.recall_pack("a cup of tea", **options).items
+
+
+def test_candidates_without_any_vector_rank_by_words() -> None:
+    """A text that is embedded later would take the whole recall down until then."""
+    with MemoryStore(":memory:", embedder=default()) as store:
+        store.remember_many([{"text": BOAT, "source": "harbour"}, TEA])
+        lost = "text_hash in (select text_hash from memory where source = 'harbour')"
+        store.db.write(lambda connection: connection.execute(f"delete from embedding where {lost}"))
+        assert store.recall("the ferry", source="harbour")[0].memory.text == BOAT
+
+
 def test_what_is_purged_leaves_no_token(store: MemoryStore) -> None:
     """Token vectors tell what a text said."""
     id = store.recall("a cup of tea", touch=False)[0].memory.id
