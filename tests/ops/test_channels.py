@@ -48,6 +48,17 @@ def test_a_name_that_very_many_carry_is_no_name(store: MemoryStore) -> None:
     assert told(store, "work", "entity") == {}
 
 
+def test_a_name_that_another_collection_is_full_of_stays_a_name(open_store: Opener) -> None:
+    """What one project tags everything with is rare in the next, whose memories come later."""
+    with open_store(collection="full") as other:
+        other.remember_many([{"text": t, "tags": ["work"]} for t in FILLER * (COMMON // 30 + 1)])
+    store = open_store()
+    kept = store.remember("one", tags=["work"]).id
+    assert told(store, "work", "entity").keys() == {kept}
+    store.edit(kept, tags=["play"])
+    assert told(store, "work", "entity", as_of=store.journal(2)[1].ts).keys() == {kept}
+
+
 def test_names_respect_the_filter(store: MemoryStore) -> None:
     """A name must not bring back what a filter keeps out."""
     store.remember("one", tags=["zebra"], type="episodic")
