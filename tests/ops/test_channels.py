@@ -107,3 +107,20 @@ def test_names_and_links_are_as_they_were(clock: Clock, open_store: Opener) -> N
     assert told(store, "gnu", "entity") == {}
     assert told(store, "okapi", "entity").keys() == {best}
     assert told(store, "okapi", "entity", **past) == {}
+
+
+def test_a_neighbour_is_who_it_was(clock: Clock, open_store: Opener) -> None:
+    """Of two at one place of a source, the same one must lend after the other was edited."""
+    store = open_store(clock=clock)
+    place = {"source": "chat", "position": 1}
+    store.remember("zebra zebra enclosure", **place)
+    clock.advance(60)
+    other = store.remember("something else", **place).id
+    store.remember("yes", source="chat", position=2)
+    clock.advance(60)
+    before, then = told(store, "zebra enclosure", "neighbour"), store.journal(1)[0].ts
+    store.edit(other, tags=["changed"])
+    assert before
+    assert told(store, "zebra enclosure", "neighbour", as_of=then) == pytest.approx(
+        before, abs=5e-3
+    )
