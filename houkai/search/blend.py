@@ -106,7 +106,7 @@ def unknown_word(documents: int) -> float:
 
 def blend(query: Query, pool: Pool, evidence: Evidence, c: Constants = MEASURED) -> Parts:
     """Return the parts of every candidate's score."""
-    near = neighbours(pool.source, pool.position)
+    near = neighbours(pool.source, pool.position, pool.created_at)
     dense = c.dense * (1 - (1 - c.foreign) * query.foreign) if evidence.weight.any() else 1.0
     # A memory close to everything is close to every question.
     cosine = np.nan_to_num(pool.cosine, nan=0.0) - c.centre * pool.common
@@ -125,11 +125,14 @@ def blend(query: Query, pool: Pool, evidence: Evidence, c: Constants = MEASURED)
     )
 
 
-def neighbours(source: Ints, position: Ints, span: int = SPAN) -> Near:
-    """Return (distance, row of the memory that far away or -1) for each side up to span."""
+def neighbours(source: Ints, position: Ints, created_at: Floats, span: int = SPAN) -> Near:
+    """Return (distance, row of the memory that far away or -1) for each side up to span.
+
+    Of several at one place the oldest counts, now as well as in a look at the past.
+    """
     if not len(source):
         return []
-    order = np.lexsort((position, source))
+    order = np.lexsort((created_at, position, source))
     base = position - position.min()
     key = source * (int(base.max()) + 2 * span + 1) + base
     ranked = key[order]

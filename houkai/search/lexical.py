@@ -54,7 +54,7 @@ def search(
     at_least: int = 0,
 ) -> dict[int, float]:
     """Return the BM25 score, above zero, of the best eligible memories by number."""
-    match = query.match(_scope(connection, where))
+    match = query.match(scope_of(connection, where))
     if match is None:
         return {}
     reach = 4 * limit if where.narrow() or where.known_by else limit + limit // 4
@@ -86,7 +86,7 @@ def terms_held(
     connection: apsw.Connection, query: Query, pks: Ints, where: Filter
 ) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
     """Return which terms each candidate holds, and the weight of each term in the whole index."""
-    scope = _scope(connection, where)
+    scope = scope_of(connection, where)
     documents = bm25.rows_and_tokens(connection)[0]
     frequency = _frequencies(connection, query.terms)
     present = np.zeros((len(pks), len(query.terms)), bool)
@@ -140,7 +140,7 @@ def _holding(connection: apsw.Connection, match: str, pks: Ints, frequency: int)
     return np.array(json.loads(hit), np.int64)
 
 
-def _scope(connection: apsw.Connection, where: Filter) -> int | None:
+def scope_of(connection: apsw.Connection, where: Filter) -> int | None:
     """Return the collection to search in the index itself, when the file holds several."""
     if where.collection == ANY_COLLECTION:
         return None

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import apsw
 
+from houkai.search.lexical import scope_of
 from houkai.search.query import Query
 from houkai.stopwords import STOP_WORDS
 from houkai.storage.eligible import Filter, condition
@@ -27,9 +28,11 @@ COMMON: Final = 100
 def carrying(connection: apsw.Connection, query: Query, where: Filter) -> dict[int, float]:
     """Return what the names of eligible memories are worth, by number: 0 to 1."""
     worth: defaultdict[int, float] = defaultdict(float)
+    scope = scope_of(connection, where)
+    inside = "" if scope is None else f"scope : scope{scope} AND "
     words = [w for w in sorted(query.words) if len(w) >= SHORTEST and w not in STOP_WORDS]
     for word in words[:WORDS]:
-        found = _carriers(connection, f'names : "{word}"*', where)
+        found = _carriers(connection, f'{inside}names : "{word}"*', where)
         for pk in found if len(found) <= COMMON else ():
             worth[pk] += 1 / len(found)
     return {pk: min(1.0, value) for pk, value in worth.items()}

@@ -151,7 +151,7 @@ class Resident:
         if len(copy.pk) > EXACT and wide < len(pk):
             near = copy.near(vectors.sketch(vector), inside, wide)
             pk, embedding = pk[near], embedding[near]
-        if len(pk) > limit:
+        if held and len(pk) > limit:
             rows, scale = self._held(connection, copy, embedding)
             best = np.argpartition(-products(rows, vector) * scale, limit)[:limit]
             pk, embedding = pk[best], embedding[best]

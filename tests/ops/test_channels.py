@@ -48,6 +48,17 @@ def test_a_name_that_very_many_carry_is_no_name(store: MemoryStore) -> None:
     assert told(store, "work", "entity") == {}
 
 
+def test_a_name_that_another_collection_is_full_of_stays_a_name(open_store: Opener) -> None:
+    """What one project tags everything with is rare in the next, whose memories come later."""
+    with open_store(collection="full") as other:
+        other.remember_many([{"text": t, "tags": ["work"]} for t in FILLER * (COMMON // 30 + 1)])
+    store = open_store()
+    kept = store.remember("one", tags=["work"]).id
+    assert told(store, "work", "entity").keys() == {kept}
+    store.edit(kept, tags=["play"])
+    assert told(store, "work", "entity", as_of=store.journal(2)[1].ts).keys() == {kept}
+
+
 def test_names_respect_the_filter(store: MemoryStore) -> None:
     """A name must not bring back what a filter keeps out."""
     store.remember("one", tags=["zebra"], type="episodic")
@@ -96,3 +107,20 @@ def test_names_and_links_are_as_they_were(clock: Clock, open_store: Opener) -> N
     assert told(store, "gnu", "entity") == {}
     assert told(store, "okapi", "entity").keys() == {best}
     assert told(store, "okapi", "entity", **past) == {}
+
+
+def test_a_neighbour_is_who_it_was(clock: Clock, open_store: Opener) -> None:
+    """Of two at one place of a source, the same one must lend after the other was edited."""
+    store = open_store(clock=clock)
+    place = {"source": "chat", "position": 1}
+    store.remember("zebra zebra enclosure", **place)
+    clock.advance(60)
+    other = store.remember("something else", **place).id
+    store.remember("yes", source="chat", position=2)
+    clock.advance(60)
+    before, then = told(store, "zebra enclosure", "neighbour"), store.journal(1)[0].ts
+    store.edit(other, tags=["changed"])
+    assert before
+    assert told(store, "zebra enclosure", "neighbour", as_of=then) == pytest.approx(
+        before, abs=5e-3
+    )
