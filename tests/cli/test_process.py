@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from houkai import MemoryStore
+from houkai import MemoryStore, __version__
 from houkai.testing import HashingEmbedder
 from tests.cli.conftest import TEXTS, Done, Runner, program
 from tests.support import environment
@@ -209,3 +209,17 @@ def test_interrupt_ends_with_130(houkai: Runner) -> None:
     out, err = process.communicate(timeout=60)
     assert process.returncode == 130
     assert (out, err) == (b"", b"")
+
+
+@pytest.mark.parametrize("module", ["houkai", "houkai.cli"])
+def test_modules_run_the_program(module: str) -> None:
+    """Where scripts are not on the path, `python -m` is what people type."""
+    done = subprocess.run(
+        [sys.executable, "-m", module, "--version"],
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    assert __version__ in done.stdout
