@@ -14,9 +14,13 @@ from houkai.vocabulary import (
     ConflictReason,
     MemoryType,
     Polarity,
+    RecencyBasis,
     Relation,
     Trust,
 )
+
+_Weight = Annotated[float, Between(-1_000, 1_000)]
+_Amount = Annotated[float, Between(0, 1_000)]
 
 
 @dataclass(frozen=True)
@@ -172,14 +176,14 @@ class TrashEntry:
 class HybridWeights:
     """Weights of the seed's fusions; the four core ones must sum to more than zero."""
 
-    cosine: float = 0.55
-    lexical: float = 0.20
-    recency: float = 0.15
-    importance: float = 0.10
-    decay_rate: float = 0.10
-    polarity_weight: float = 0.05
-    graph: float = 0.0
-    recency_basis: str = "created"
+    cosine: _Weight = 0.55
+    lexical: _Weight = 0.20
+    recency: _Weight = 0.15
+    importance: _Weight = 0.10
+    decay_rate: _Amount = 0.10
+    polarity_weight: _Weight = 0.05
+    graph: _Amount = 0.0
+    recency_basis: RecencyBasis = "created"
 
 
 @dataclass(frozen=True)

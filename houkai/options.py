@@ -5,12 +5,12 @@
 
 from __future__ import annotations
 
-import math
 from typing import TypedDict
 
 from houkai import params
 from houkai.errors import InputError, shown
 from houkai.model import ExpandSpec, HybridWeights
+from houkai.rules import clean
 
 
 class CoreFilter(TypedDict, total=False):
@@ -81,18 +81,9 @@ def check_weights(weights: HybridWeights, name: str = "weights") -> HybridWeight
     """Return weights, or refuse those that cannot rank. Raises InputError."""
     if not isinstance(weights, HybridWeights):
         raise InputError(f"{name} must be HybridWeights, got {shown(weights)}.")
-    core = (weights.cosine, weights.lexical, weights.recency, weights.importance)
-    others = (weights.decay_rate, weights.polarity_weight, weights.graph)
-    numbers = [value for value in (*core, *others) if isinstance(value, int | float)]
-    if len(numbers) < 7 or not all(abs(value) < math.inf for value in numbers):
-        raise InputError(f"{name} must all be finite numbers.")
-    if sum(core) <= 0:
+    clean(HybridWeights, vars(weights), prefix=f"{name}.")
+    if weights.cosine + weights.lexical + weights.recency + weights.importance <= 0:
         raise InputError(
             f"{name}: cosine, lexical, recency and importance must sum to more than 0."
-        )
-    if weights.recency_basis not in ("created", "accessed"):
-        raise InputError(
-            f"{name}.recency_basis must be one of: created, accessed"
-            f" — got {shown(weights.recency_basis)}."
         )
     return weights

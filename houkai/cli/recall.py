@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
 from typing import Annotated, Any
 
 import typer
@@ -13,6 +12,7 @@ from houkai import params
 from houkai.cli import options, session
 from houkai.errors import InputError
 from houkai.model import ExpandSpec, HybridWeights
+from houkai.rules import parameters
 
 app = typer.Typer()
 
@@ -80,14 +80,14 @@ def ranking(
 
 def weights(pairs: Sequence[str]) -> HybridWeights:
     """Return the weights written as NAME=X. Raises InputError."""
-    known = {field.name: field.type for field in fields(HybridWeights)}
+    known = parameters(HybridWeights)
     values: dict[str, Any] = {}
     for pair in pairs:
         name, _, value = pair.partition("=")
         if name not in known:
             raise InputError(f"--weight knows {', '.join(known)}, not {name!r}.")
         try:
-            values[name] = value if known[name] == "str" else float(value)
+            values[name] = value if known[name].words else float(value)
         except ValueError:
             raise InputError(f"--weight {name} needs a number, got {value!r}.") from None
     return HybridWeights(**values)

@@ -137,9 +137,13 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"weights": "x"}, "weights"),
     ({"weights": {"cosine": 1}}, "weights"),
     ({"weights": HybridWeights(0, 0, 0, 0)}, "weights"),
-    ({"weights": HybridWeights(cosine=math.nan)}, "weights"),
-    ({"weights": HybridWeights(cosine="1")}, "weights"),  # type: ignore[arg-type]
-    ({"weights": HybridWeights(recency_basis="never")}, "recency_basis"),
+    ({"weights": HybridWeights(cosine=math.nan)}, "weights.cosine"),
+    ({"weights": HybridWeights(cosine="1")}, "weights.cosine"),  # type: ignore[arg-type]
+    ({"weights": HybridWeights(lexical=10**400)}, "weights.lexical"),
+    ({"weights": HybridWeights(importance=1.7e308)}, "weights.importance"),
+    ({"weights": HybridWeights(decay_rate=-0.1)}, "weights.decay_rate"),
+    ({"weights": HybridWeights(graph=-1)}, "weights.graph"),
+    ({"weights": HybridWeights(recency_basis="never")}, "recency_basis"),  # type: ignore[arg-type]
     ({"expand": "refines"}, "expand"),
     ({"expand": 1}, "expand"),
     ({"expand": ExpandSpec(depth=99)}, "depth"),
