@@ -17,7 +17,7 @@ Moment = float | int | str | datetime
 _UNITS: Final = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
 _NUMBER: Final = re.compile(r"\d+(?:\.\d+)?")
 _SPAN: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([smhdw])", re.IGNORECASE)
-_ACCEPTED: Final = 'epoch seconds, an ISO date or time, or a span such as "7d" (that long ago)'
+AGO: Final = "that long ago"
 LATEST: Final = 253_402_300_799.0
 """The last second of the year 9999: the latest moment a date can show."""
 
@@ -48,16 +48,21 @@ def parse_duration(value: str | float, name: str = "duration") -> float:
     return seconds
 
 
-def parse_time(value: Moment, name: str = "time", *, at: float | None = None) -> float:
-    """Return epoch seconds for a moment; spans count back from `at`. Raises InputError."""
+def parse_time(
+    value: Moment, name: str = "time", *, at: float | None = None, span: str | None = AGO
+) -> float:
+    """Return epoch seconds for a moment; spans count back from `at`. Raises InputError.
+
+    `span` is what a refusal says that a span means, None where none is allowed.
+    """
     if isinstance(value, datetime):
         seconds = _stamp(value)
     elif isinstance(value, int | float) and not isinstance(value, bool):
         seconds = _float(value)
     elif isinstance(value, str):
-        seconds = _parse_text(value.strip(), name, now() if at is None else at)
+        seconds = _parse_text(value.strip(), name, now() if at is None else at, span)
     else:
-        raise InputError(f"{name} must be {_ACCEPTED}, got {shown(value)}.")
+        raise InputError(f"{name} must be {_accepted(span)}, got {shown(value)}.")
     if not (math.isfinite(seconds) and 0 <= seconds <= LATEST):
         raise InputError(f"{name} must lie between 1970 and 9999, got {shown(value)}.")
     return seconds
@@ -74,12 +79,18 @@ def _stamp(value: datetime) -> float:
     return (value if value.tzinfo else value.replace(tzinfo=UTC)).timestamp()
 
 
-def _parse_text(text: str, name: str, at: float) -> float:
+def _accepted(span: str | None) -> str:
+    if span is None:
+        return "epoch seconds or an ISO date"
+    return f'epoch seconds, an ISO date or time, or a span such as "7d" ({span})'
+
+
+def _parse_text(text: str, name: str, at: float, span: str | None) -> float:
     if text.lower() == "now":
         return at
-    span = _SPAN.fullmatch(text)
-    if span is not None:
-        return at - float(span[1]) * _UNITS[span[2].lower()]
+    length = _SPAN.fullmatch(text)
+    if length is not None:
+        return at - float(length[1]) * _UNITS[length[2].lower()]
     # "2024" and "20240501" are dates to whoever types them; any other number is an epoch.
     if re.fullmatch(r"(19|20)\d\d", text):
         return datetime(int(text), 1, 1, tzinfo=UTC).timestamp()
@@ -92,7 +103,7 @@ def _parse_text(text: str, name: str, at: float) -> float:
     try:
         return _stamp(datetime.fromisoformat(text))
     except (ValueError, OverflowError):
-        raise InputError(f"{name} must be {_ACCEPTED}, got {shown(text)}.") from None
+        raise InputError(f"{name} must be {_accepted(span)}, got {shown(text)}.") from None
 
 
 def iso(seconds: float | None) -> str:

@@ -274,10 +274,12 @@ class Difference:
 class UndoPreview:
     """What an undo would take back, newest first, and what that would make of each row.
 
-    Where it would be refused, `refusal` says why and `rows` names what stands in the way.
+    Where it would be refused, `refusal` says why, `hint` what to do, and `rows` names what stands
+    in the way.
     """
 
     operations: list[JournalEntry] = field(default_factory=list)
     changes: list[Difference] = field(default_factory=list)
     refusal: str | None = None
     rows: list[str] = field(default_factory=list)
+    hint: str | None = None

@@ -19,7 +19,7 @@ from typing import (
     get_type_hints,
 )
 
-from houkai.clock import is_span, parse_duration, parse_time
+from houkai.clock import AGO, is_span, parse_duration, parse_time
 from houkai.errors import InputError, shown
 
 EXACT_INTEGER: Final = 2**53
@@ -175,7 +175,8 @@ class AsMoment:
             if self.span == "refuse":
                 raise InputError(f"{name} must be epoch seconds or an ISO date, got {value!r}.")
             value = parse_time("now", name, at=at) + parse_duration(value, name)
-        return parse_time(value, name, at=at)
+        meaning = {"back": AGO, "forward": "that long from now", "refuse": None}
+        return parse_time(value, name, at=at, span=meaning[self.span])
 
 
 @dataclass(frozen=True)

@@ -41,8 +41,8 @@ def edit(
 ) -> None:
     """Change fields of a memory, with flags or in your editor.
 
-    Without flags the memory opens in $VISUAL or $EDITOR. A name given as "" clears the field, a
-    time given as 0 too.
+    Without flags the memory opens in $VISUAL or $EDITOR. Tags and entities given replace those it
+    had; `houkai tag` adds. A name given as "" clears the field, a time given as 0 too.
     """
     changes = options.given(more)
     for name in ("tags", "entities"):

@@ -40,7 +40,8 @@ def nuke(ctx: typer.Context, yes: options.Yes = False) -> None:
         if not number:
             session.say(f"The collection {store.collection} is empty.")
             return
-        session.confirm(
-            f"Forget all {number} memories of the collection {store.collection!r}?", yes=yes
-        )
-        session.say(f"Forgot {store.nuke()} memories. To bring them back: houkai undo")
+        what = "the only memory" if number == 1 else f"all {number} memories"
+        session.confirm(f"Forget {what} of the collection {store.collection!r}?", yes=yes)
+        gone = store.nuke()
+        told = "1 memory" if gone == 1 else f"{gone} memories"
+        session.say(f"Forgot {told}. To bring back: houkai undo")

@@ -82,7 +82,7 @@ def _rehearsed(
     if preview.changes:
         differences.show(preview.changes, format, "")
     if preview.refusal is not None:
-        raise Diverged(preview.refusal, preview.rows)
+        raise Diverged(preview.refusal, preview.rows, hint=preview.hint)
     return preview.operations
 
 

@@ -81,7 +81,7 @@ LOOKS: Final = (
         shape.foreign,
         "nothing is in the file that houkai did not make",
         "not made by houkai, and it could change what is written",
-        "If you did not add it, export the memories into a new file.",
+        "If you did not add it, copy the memories into a new file: houkai salvage FILE NEW.",
     ),
     Look(
         "meta",

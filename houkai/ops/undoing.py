@@ -121,7 +121,7 @@ def preview_undo(
     try:
         store.db.rehearse(job)
     except Diverged as refused:
-        return rehearsal.preview(store, refused.message, refused.rows)
+        return rehearsal.preview(store, refused)
     return rehearsal.preview(store)
 
 
@@ -168,9 +168,7 @@ class _Rehearsal:
             self._then[kind, key] = before
         return Done(seq, carry_out(tx, planned))
 
-    def preview(
-        self, store: Store, refusal: str | None = None, rows: Sequence[str] = ()
-    ) -> UndoPreview:
+    def preview(self, store: Store, refused: Diverged | None = None) -> UndoPreview:
         """Return what was found."""
         seqs = [seq for planned in self._plans for seq in planned.seqs]
         sql = "o.seq in (select value from json_each(:seqs)) order by o.seq desc"
@@ -181,7 +179,9 @@ class _Rehearsal:
             for row, then in self._then.items()
             if self._now[row] != then
         ]
-        return UndoPreview(found, changes, refusal, list(rows))
+        if refused is None:
+            return UndoPreview(found, changes)
+        return UndoPreview(found, changes, refused.message, refused.rows, refused.hint)
 
 
 def _since(store: Store, **values: Any) -> Choose:

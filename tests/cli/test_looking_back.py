@@ -73,6 +73,23 @@ def test_a_dry_run_shows_and_changes_nothing(cli: Runner, filled: list[str]) -> 
     assert cli("undo", "--session", "none", "--dry-run").code == 1
 
 
+def test_a_dry_run_does_not_advise_what_cannot_help(cli: Runner, filled: list[str]) -> None:
+    """No undoing of later operations brings back what was purged."""
+    cli("trash", "put", filled[0])
+    cli("trash", "purge", "--yes")
+    refused = cli("undo", "--since", "1h", "--dry-run")
+    assert refused.code == 1
+    assert refused.err == cli("undo", "--since", "1h").err
+    assert refused.err.endswith("was purged from the trash. Nothing was changed.\n")
+
+
+def test_one_memory_is_counted_as_one(cli: Runner) -> None:
+    """A question about "all 1 memories" reads as if nobody had looked."""
+    cli("remember", "Deploys go out on Tuesdays")
+    assert "Forget the only memory of the collection 'default'?" in cli("nuke").err
+    assert cli("nuke", "-y").out == "Forgot 1 memory. To bring back: houkai undo\n"
+
+
 def test_history_outlives_its_memory(cli: Runner, filled: list[str]) -> None:
     """What was forgotten is what people look up; its short id must still do."""
     cli("forget", filled[0], "-y")

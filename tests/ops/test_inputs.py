@@ -224,3 +224,16 @@ def test_the_longest_text_is_kept(file_store: MemoryStore) -> None:
     assert found.text == text
     with pytest.raises(InputError, match="1,048,577 bytes"):
         file_store.edit(memory.id, text=text + "x")
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [("expires_at", 'such as "7d" (that long from now)'), ("created_at", '"7d" (that long ago)'),
+     ("valid_from", "epoch seconds or an ISO date, got")],
+)  # fmt: skip
+def test_a_refused_moment_tells_which_way_spans_count(name: str, meant: str) -> None:
+    """Who is told that "7d" is seven days ago expires a memory the moment it is stored."""
+    with MemoryStore(":memory:", embedder=HashingEmbedder(64)) as store:
+        with pytest.raises(InputError) as caught:
+            store.remember("hello", **{name: "someday"})  # type: ignore[arg-type]
+        assert meant in caught.value.message

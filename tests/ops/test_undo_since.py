@@ -164,7 +164,7 @@ def test_a_preview_tells_of_the_refusal(store: MemoryStore) -> None:
     preview = store.preview_undo(1)
     with pytest.raises(Diverged) as caught:
         store.undo(1)
-    assert preview.refusal == caught.value.message
+    assert (preview.refusal, preview.hint) == (caught.value.message, caught.value.hint)
     assert preview.rows == caught.value.rows == [f"memory {one.id}"]
     assert [entry.operation for entry in preview.operations] == [1]
     assert [change.change for change in preview.changes] == ["removed"]

@@ -105,6 +105,7 @@ class Previewed(TypedDict):
     changes: list[Changed]
     refusal: str | None
     rows: list[str]
+    hint: str | None
 
 
 class Verified(TypedDict):
