@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
 from itertools import islice
 from typing import Any, Final
 
@@ -86,34 +85,40 @@ def terms_held(
     connection: apsw.Connection, query: Query, pks: Ints, where: Filter
 ) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
     """Return which terms each candidate holds, and the weight of each term in the whole index."""
-    scope = scope_of(connection, where)
     documents = bm25.rows_and_tokens(connection)[0]
-    frequency = _frequencies(connection, query.terms)
+    scope = scope_of(connection, where)
+    frequency = np.zeros(len(query.terms))
     present = np.zeros((len(pks), len(query.terms)), bool)
     for column, term in enumerate(query.terms):
-        if len(pks) and frequency[column]:
-            hits = _holding(connection, one_term(term, scope), pks, frequency[column])
-            present[np.searchsorted(pks, hits), column] = True
-    return present, idf(documents, np.array(frequency, np.float64))
+        hits = _hits(connection, term)
+        frequency[column] = len(hits)
+        if len(hits) > LONG:
+            frequency[column] = _frequency(connection, term)
+            hits = _picked(connection, one_term(term, scope), pks)
+        if len(pks) and len(hits):
+            place = np.minimum(np.searchsorted(pks, hits), len(pks) - 1)
+            present[place[pks[place] == hits], column] = True
+    return present, idf(documents, frequency)
 
 
-def _frequencies(connection: apsw.Connection, terms: Sequence[Term]) -> list[int]:
-    """Return how many memories of the file hold each term, from the index's own vocabulary."""
-    tokenize = bm25.tokenizer(connection)
-    tokens = [() if term.prefix else tuple(tokenize(term.text)) for term in terms]
-    single = sorted({some[0] for some in tokens if len(some) == 1})
-    listed: list[tuple[Any, ...]] = connection.execute(
-        """select term, doc from memory_vocab where term in (select value from json_each(?))""",
-        (json.dumps(single),),
-    ).fetchall()
-    known = dict(listed)
-    return [
-        known.get(some[0], 0) if len(some) == 1 else _matches(connection, term)
-        for term, some in zip(terms, tokens, strict=True)
-    ]
+def _hits(connection: apsw.Connection, term: Term) -> Ints:
+    """Return up to LONG memories of the file that a term finds, and one more if there are more."""
+    found: str = connection.execute(
+        """select json_group_array(rowid) from
+             (select rowid from memory_fts where memory_fts match ? limit ?)""",
+        (one_term(term), LONG + 1),
+    ).get
+    return np.array(json.loads(found), np.int64)
 
 
-def _matches(connection: apsw.Connection, term: Term) -> int:
+def _frequency(connection: apsw.Connection, term: Term) -> int:
+    """Return how many memories of the file hold a term, from the index's own vocabulary."""
+    tokens = bm25.tokenizer(connection)(term.text)
+    if len(tokens) == 1 and not term.prefix:
+        number: int | None = connection.execute(
+            "select doc from memory_vocab where term = ?", tokens
+        ).get
+        return number or 0
     return int(
         connection.execute(
             "select count(*) from memory_fts where memory_fts match ?", (one_term(term),)
@@ -121,17 +126,10 @@ def _matches(connection: apsw.Connection, term: Term) -> int:
     )
 
 
-def _holding(connection: apsw.Connection, match: str, pks: Ints, frequency: int) -> Ints:
-    """Return which candidates a term finds."""
-    if frequency <= LONG:
-        every: str = connection.execute(
-            "select json_group_array(rowid) from memory_fts where memory_fts match ?", (match,)
-        ).get
-        hits = np.array(json.loads(every), np.int64)
-        place = np.minimum(np.searchsorted(pks, hits), len(pks) - 1)
-        candidates: Ints = hits[pks[place] == hits]
-        return candidates
-    # The plus keeps FTS5 from searching once a rowid.
+def _picked(connection: apsw.Connection, match: str, pks: Ints) -> Ints:
+    """Return which candidates a term finds; the plus keeps FTS5 from searching once a rowid."""
+    if not len(pks):
+        return pks
     hit: str = connection.execute(
         """select json_group_array(f.rowid) from memory_fts f
            where memory_fts match ?2 and +f.rowid in (select value from carray(?1))""",

@@ -31,11 +31,24 @@ def carrying(connection: apsw.Connection, query: Query, where: Filter) -> dict[i
     scope = scope_of(connection, where)
     inside = "" if scope is None else f"scope : scope{scope} AND "
     words = [w for w in sorted(query.words) if len(w) >= SHORTEST and w not in STOP_WORDS]
-    for word in words[:WORDS]:
-        found = _carriers(connection, f'{inside}names : "{word}"*', where)
+    if not words:
+        return {}
+    asked = [f'"{word}"*' for word in words[:WORDS]]
+    if where.known_by is None and not _any(connection, f"{inside}names : ({' OR '.join(asked)})"):
+        return {}  # which is the rule, and one look tells it
+    for word in asked:
+        found = _carriers(connection, f"{inside}names : {word}", where)
         for pk in found if len(found) <= COMMON else ():
             worth[pk] += 1 / len(found)
     return {pk: min(1.0, value) for pk, value in worth.items()}
+
+
+def _any(connection: apsw.Connection, match: str) -> bool:
+    return bool(
+        connection.execute(
+            "select exists (select 1 from memory_fts where memory_fts match ?)", (match,)
+        ).get
+    )
 
 
 def _carriers(connection: apsw.Connection, match: str, where: Filter) -> list[int]:
