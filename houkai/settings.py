@@ -9,7 +9,7 @@ import os
 import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from houkai.errors import InputError
 
@@ -22,6 +22,10 @@ class Place:
     origin: str
 
 
+KEYS: Final = ("db", "collection", "embedder", "editor")
+"""What a config file may set."""
+
+
 @dataclass(frozen=True)
 class UserSettings:
     """What applies to this process."""
@@ -31,6 +35,11 @@ class UserSettings:
     embedder: Place
     config_path: Path
     config: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def unknown(self) -> list[str]:
+        """Return the keys of the config file that nothing reads, such as mistyped ones."""
+        return [name for name in self.config if name not in KEYS]
 
 
 def config_path() -> Path:

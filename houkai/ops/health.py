@@ -14,7 +14,7 @@ from houkai.errors import HoukaiError
 from houkai.handle import Store
 from houkai.ops.doctor import examine, failed
 from houkai.ops.looks import Check
-from houkai.settings import UserSettings
+from houkai.settings import KEYS, UserSettings
 from houkai.storage import audit, files, migrate, reembedding, vectors
 from houkai.storage.database import MEMORY
 
@@ -78,6 +78,13 @@ def doctor(place: UserSettings, *, deep: bool = False) -> list[Check]:
 
 
 def _settings(place: UserSettings) -> Check:
+    if place.unknown:
+        return Check(
+            "settings",
+            False,
+            f"{place.config_path} sets what nothing reads: {', '.join(place.unknown)}",
+            f"It may set: {', '.join(KEYS)}.",
+        )
     config = "no config file" if not place.config else str(place.config_path)
     return Check(
         "settings",

@@ -44,6 +44,22 @@ def test_settings_come_in_order(
     assert Path(place()["path"]) == Path.home() / ".houkai" / "memory.db"
 
 
+def test_the_doctor_names_a_setting_that_nothing_reads(
+    cli: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A mistyped key is silently the default, and nobody learns why."""
+    config = tmp_path / "config.toml"
+    monkeypatch.setenv("HOUKAI_CONFIG", str(config))
+    cli("remember", "one")
+    config.write_text('colection = "work"\neditor = "vi"')
+    done = cli("doctor")
+    assert done.out.startswith("FAIL  settings ")
+    assert "sets what nothing reads: colection  It may set:" in done.out
+    assert done.code == 1
+    config.write_text('collection = "work"\neditor = "vi"')
+    assert cli("doctor").out.startswith("ok    settings ")
+
+
 def test_errors_are_one_line(cli: Runner, tmp_path: Path) -> None:
     """A traceback for a user's slip hides what to do; a bug must keep its own."""
     (tmp_path / "note.txt").write_text("no database, but longer than a header" * 9)
