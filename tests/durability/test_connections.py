@@ -7,11 +7,12 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
-from threading import Event, Thread
+from threading import Event, Thread, Timer
 
+import apsw
 import pytest
 
-from houkai import MemoryStore
+from houkai import MemoryStore, StorageError
 from houkai.errors import Busy
 from houkai.storage import connection, pool, touches, writer
 from tests.durability.checks import assert_alone, assert_sound, opened
@@ -158,3 +159,39 @@ def test_closing_waits_for_a_read_under_way(store: MemoryStore, path: Path) -> N
     store.close()
     assert_alone(path)
     thread.join()
+
+
+def test_a_connection_that_cannot_end_its_snapshot_is_not_lent_again(store: MemoryStore) -> None:
+    """Its next reader would see the file as it was then, for ever."""
+
+    def refuse(action: int, what: str | None, *_: object) -> int:
+        ends = action == apsw.SQLITE_TRANSACTION and what == "ROLLBACK"
+        return apsw.SQLITE_DENY if ends else apsw.SQLITE_OK
+
+    reading = store.read()
+    held = reading.__enter__()
+    held.execute("select count(*) from memory").fetchall()
+    held.set_authorizer(refuse)
+    with pytest.raises(StorageError):
+        reading.__exit__(None, None, None)
+    store.remember("meanwhile")
+    assert store.count() == 2
+
+
+def test_a_change_of_journal_waits_for_who_is_about_to_write(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SQLite refuses it at once, without asking the busy handler, and the write would fail."""
+    with monkeypatch.context() as patch:
+        patch.setenv("HOUKAI_JOURNAL", "delete")
+        with opened(path) as first:
+            first.remember("before")
+    rival = connection.connect(connection.uri(path))
+    rival.execute("begin immediate")
+    letting_go = Timer(0.3, lambda: rival.execute("rollback"))
+    letting_go.start()
+    with opened(path) as store:
+        store.remember("after")
+        assert store.count() == 2
+    letting_go.join()
+    rival.close()
