@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 from threading import Event, Thread, Timer
@@ -120,6 +120,32 @@ def test_an_idle_store_keeps_no_thread(
     store.remember("begins another")
     store.close()
     assert len(assert_sound(path)) == 3
+
+
+def test_a_write_that_comes_as_the_thread_ends_is_done(
+    store: MemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A thread that ended over a job just queued would leave its caller waiting for ever."""
+    monkeypatch.setattr(writer, "QUIET_S", 0.02)
+    monkeypatch.setattr(writer, "IDLE_S", 0.02)
+    disconnect = store.db._writer._disconnect
+    coming: list[Future[object]] = []
+
+    def letting_go() -> None:
+        disconnect()
+        if not coming:
+            coming.append(callers.submit(store.remember, "at the last moment"))
+            while not store.db._writer._queue:
+                time.sleep(0.001)
+
+    monkeypatch.setattr(store.db._writer, "_disconnect", letting_go)
+    callers = ThreadPoolExecutor(1)
+    store.remember("wakes the thread, which then reads the shorter times")
+    deadline = time.monotonic() + 20
+    while not coming and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert coming[0].result(timeout=20)
+    callers.shutdown()
 
 
 def test_waiting_for_another_process_ends_with_a_sentence(
