@@ -117,7 +117,6 @@ def _sorted_out(read: Remains, report: Salvaged, source: Path, target: Path) -> 
             report.doubtful += [] if memory.stands else [id]
         found.trash = _whole({**read.others("trash"), **asked.trash()})
         links = {**asked.links(), **read.others("link")}
-        gone = {key for kind, key in read.journal if kind == "link"} - read.others("link").keys()
         report.complaint = asked.complaint
         asked.close()
     _let_show(found.memories)
@@ -125,7 +124,7 @@ def _sorted_out(read: Remains, report: Salvaged, source: Path, target: Path) -> 
     found.links = {
         key: image
         for key, image in links.items()
-        if key not in gone and (ends := ends_of(key)) and found.memories.keys() >= set(ends)
+        if (ends := ends_of(key)) and found.memories.keys() >= set(ends)
     }
     return found
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
-from threading import Event, Thread
+from threading import Event, Thread, Timer
 
+import apsw
 import pytest
 
-from houkai import MemoryStore
+from houkai import MemoryStore, StorageError
 from houkai.errors import Busy
 from houkai.storage import connection, pool, touches, writer
 from tests.durability.checks import assert_alone, assert_sound, opened
@@ -121,6 +122,32 @@ def test_an_idle_store_keeps_no_thread(
     assert len(assert_sound(path)) == 3
 
 
+def test_a_write_that_comes_as_the_thread_ends_is_done(
+    store: MemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A thread that ended over a job just queued would leave its caller waiting for ever."""
+    monkeypatch.setattr(writer, "QUIET_S", 0.02)
+    monkeypatch.setattr(writer, "IDLE_S", 0.02)
+    disconnect = store.db._writer._disconnect
+    coming: list[Future[object]] = []
+
+    def letting_go() -> None:
+        disconnect()
+        if not coming:
+            coming.append(callers.submit(store.remember, "at the last moment"))
+            while not store.db._writer._queue:
+                time.sleep(0.001)
+
+    monkeypatch.setattr(store.db._writer, "_disconnect", letting_go)
+    callers = ThreadPoolExecutor(1)
+    store.remember("wakes the thread, which then reads the shorter times")
+    deadline = time.monotonic() + 20
+    while not coming and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert coming[0].result(timeout=20)
+    callers.shutdown()
+
+
 def test_waiting_for_another_process_ends_with_a_sentence(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -158,3 +185,39 @@ def test_closing_waits_for_a_read_under_way(store: MemoryStore, path: Path) -> N
     store.close()
     assert_alone(path)
     thread.join()
+
+
+def test_a_connection_that_cannot_end_its_snapshot_is_not_lent_again(store: MemoryStore) -> None:
+    """Its next reader would see the file as it was then, for ever."""
+
+    def refuse(action: int, what: str | None, *_: object) -> int:
+        ends = action == apsw.SQLITE_TRANSACTION and what == "ROLLBACK"
+        return apsw.SQLITE_DENY if ends else apsw.SQLITE_OK
+
+    reading = store.read()
+    held = reading.__enter__()
+    held.execute("select count(*) from memory").fetchall()
+    held.set_authorizer(refuse)
+    with pytest.raises(StorageError):
+        reading.__exit__(None, None, None)
+    store.remember("meanwhile")
+    assert store.count() == 2
+
+
+def test_a_change_of_journal_waits_for_who_is_about_to_write(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SQLite refuses it at once, without asking the busy handler, and the write would fail."""
+    with monkeypatch.context() as patch:
+        patch.setenv("HOUKAI_JOURNAL", "delete")
+        with opened(path) as first:
+            first.remember("before")
+    rival = connection.connect(connection.uri(path))
+    rival.execute("begin immediate")
+    letting_go = Timer(0.3, lambda: rival.execute("rollback"))
+    letting_go.start()
+    with opened(path) as store:
+        store.remember("after")
+        assert store.count() == 2
+    letting_go.join()
+    rival.close()

@@ -178,6 +178,37 @@ assert store.count() == 2
     assert len(assert_sound(path)) == 2
 
 
+@pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="counts open files as Linux does")
+def test_a_forked_child_closes_nothing_of_its_parents(path: Path) -> None:
+    """Closing would end transactions in the memory that the parent's connections share."""
+    code = (
+        HEAD
+        + """
+import contextlib, gc
+def still_open():
+    links = []
+    for number in os.listdir("/proc/self/fd"):
+        with contextlib.suppress(OSError):
+            links.append(os.readlink(f"/proc/self/fd/{number}"))
+    return sum(link == sys.argv[1] for link in links)
+store = opened()
+store.remember("before")
+with store.read() as connection:
+    connection.execute("select count(*) from memory").get
+    before = still_open()
+    child = os.fork()
+if not child:
+    del connection, store
+    gc.collect()
+    os._exit(0 if still_open() == before else 4)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+assert store.count() == 1
+"""
+    )
+    run(code, str(path))
+    assert len(assert_sound(path)) == 1
+
+
 def test_a_child_of_a_child_and_a_store_in_ram(path: Path) -> None:
     """Forks of forks, and stores that are no file, must end in the same clear way."""
     code = (

@@ -17,6 +17,7 @@ from houkai.ops.salvage import salvage
 from houkai.storage.pages import Pages
 from tests.durability.checks import Contents, assert_sound, opened
 from tests.durability.salvaging import PAGE, rescued
+from tests.support import sha256
 
 
 def bare(held: Contents) -> dict[str, dict[str, Any]]:
@@ -133,14 +134,19 @@ def test_a_log_without_a_clean_end_is_read_too(
     path.write_bytes(good[0])
     with opened(path) as store:
         added = store.remember("only in the log", tags=["new"])
+        with opened(path, journal_enabled=False) as unrecorded:
+            unrecorded.link(added.id, next(iter(good[1])))
         crashed = tmp_path / "crashed" / "memory.db"
         crashed.parent.mkdir()
         shutil.copy(path, crashed)
         shutil.copy(f"{path}-wal", f"{crashed}-wal")
     log = Path(f"{crashed}-wal")
     log.write_bytes(log.read_bytes() + b"half a frame")
+    before = sha256(crashed), sha256(log)
     report = salvage(crashed, tmp_path / "out.db")
-    assert added.id in assert_sound(tmp_path / "out.db")
+    assert (sha256(crashed), sha256(log)) == before, "reading the source has folded its log"
+    found = assert_sound(tmp_path / "out.db")[added.id]
+    assert (found["tags"], len(found["links"])) == (["new"], 1)
     assert report.memories == len(good[1]) + 1
     crashed.write_bytes(b"\0" * PAGE + crashed.read_bytes()[PAGE:])
     salvage(crashed, tmp_path / "again.db")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from houkai import MemoryStore
 from houkai.search.sketches import FLOOR
 from houkai.testing import HashingEmbedder
@@ -39,15 +41,20 @@ def test_repeated_texts_do_not_shift_the_others(open_store: Opener) -> None:
         assert best(store, word) == f"{word} {word} {word}"
 
 
-def test_a_number_given_again_brings_its_new_vector(open_store: Opener) -> None:
+@pytest.mark.parametrize("how", ["purged", "pruned"])
+def test_a_number_given_again_brings_its_new_vector(how: str, open_store: Opener) -> None:
     """SQLite gives a deleted row's number to the next; the copy in RAM must not keep the old."""
     store = open_store()
     store.remember_many([*FILLER, "the harbour at dawn"])
     last = store.remember("lantern lantern lantern")
     assert best(store, "lantern") == last.text
     assert best(store, "lantern") == last.text
-    store.trash(last.id)
-    store.trash_purge(last.id)
+    if how == "purged":
+        store.trash(last.id)
+        store.trash_purge(last.id)
+    else:
+        store.forget(last.id)
+        store.prune_journal(keep_last=0)
     store.remember("violin violin violin")
     assert best(store, "violin") == "violin violin violin"
 

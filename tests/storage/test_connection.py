@@ -39,3 +39,11 @@ def test_readers_cannot_write(file_store: MemoryStore) -> None:
     """Every change goes through the one writer, or it would miss the journal."""
     with pytest.raises(StorageError), file_store.read() as connection:
         connection.execute("delete from memory")
+
+
+def test_no_reader_of_a_crowd_can_write(file_store: MemoryStore) -> None:
+    """The first connection is set up apart from those that are opened when it is lent."""
+    with file_store.read(), file_store.read() as second:
+        assert second.pragma("query_only") == 1
+        with pytest.raises(apsw.ReadOnlyError):
+            second.execute("delete from memory")

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from houkai import HoukaiError, MemoryStore, StorageError
+from houkai.storage import writer
 from houkai.storage.files import APPLICATION_ID
 from tests.conftest import Opener
 from tests.support import contents, folder, is_one_sentence, run, sha256, texts
@@ -118,6 +119,33 @@ def test_a_read_only_file_is_read_and_refuses_writes(
     assert all("read-only" in line for line in said)
     assert sha256(path) == before
     assert folder(path) == ["memory.db"]
+
+
+def test_a_read_only_file_with_a_log_is_refused(
+    open_store: Opener, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Read without its log, it would answer as if the last changes had never been made."""
+    monkeypatch.setattr(writer, "QUIET_S", 1_000)
+    inner = tmp_path / "inner"
+    store = open_store(inner / "memory.db")
+    store.remember("only in the log")
+    code = """
+import sys
+from houkai import MemoryStore, ReadOnly
+from houkai.testing import HashingEmbedder
+from tests.support import obey_permissions
+obey_permissions()
+try:
+    MemoryStore(sys.argv[1], embedder=HashingEmbedder(64))
+except ReadOnly as error:
+    print(error)
+"""
+    inner.chmod(0o500)
+    try:
+        said = run(code, str(inner / "memory.db"))
+    finally:
+        inner.chmod(0o700)
+    assert "memory.db-wal" in said
 
 
 def test_a_new_file_in_a_read_only_folder_is_refused(tmp_path: Path) -> None:
