@@ -14,6 +14,7 @@ import pytest
 
 from houkai import InputError, StorageError
 from houkai.ops.salvage import salvage
+from houkai.storage import writer
 from houkai.storage.pages import Pages
 from tests.durability.checks import Contents, assert_sound, opened
 from tests.durability.salvaging import PAGE, rescued
@@ -128,14 +129,14 @@ def test_a_file_that_is_cut_off(share: float, good: tuple[bytes, Contents], path
 
 
 def test_a_log_without_a_clean_end_is_read_too(
-    good: tuple[bytes, Contents], path: Path, tmp_path: Path
+    good: tuple[bytes, Contents], path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The newest memories of a crashed program are in the log alone."""
     path.write_bytes(good[0])
-    with opened(path) as store:
+    monkeypatch.setattr(writer, "QUIET_S", 1_000)
+    with opened(path) as store, opened(path, journal_enabled=False) as unrecorded:
         added = store.remember("only in the log", tags=["new"])
-        with opened(path, journal_enabled=False) as unrecorded:
-            unrecorded.link(added.id, next(iter(good[1])))
+        unrecorded.link(added.id, next(iter(good[1])))
         crashed = tmp_path / "crashed" / "memory.db"
         crashed.parent.mkdir()
         shutil.copy(path, crashed)
