@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -112,9 +112,3 @@ def changed_image(before: Image, values: Mapping[str, Any]) -> Image:
         after["text"] = values["text"].strip()
     check_validity(after.get("valid_from"), after.get("valid_until"))
     return trim(after)
-
-
-def without_unset(values: Mapping[str, Any], unset: Iterable[Any]) -> dict[str, Any]:
-    """Return the values a caller really gave."""
-    markers = [id(marker) for marker in unset]
-    return {name: value for name, value in values.items() if id(value) not in markers}

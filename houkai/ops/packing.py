@@ -9,7 +9,7 @@ from typing import Any, Unpack
 from houkai import options, packing, params
 from houkai.handle import Reranker, Store
 from houkai.model import Memory
-from houkai.ops.recall import find
+from houkai.ops.recall import find, tell_of_misses
 from houkai.packing import Compression, PackResult, TokenCounter
 from houkai.rules import clean
 from houkai.stopwords import STOP_WORDS
@@ -42,6 +42,7 @@ def recall_pack(
     budget = _take_budget(values)
     k, touch = values.pop("max_items"), values.pop("touch")
     ranked = find(store, {**values, **_careful(store, values), "k": k}, reranker)
+    tell_of_misses(ranked)
     hits = [(one.memory, one.score) for one in ranked]
     result = _pack(store, hits, values, budget, touch, token_counter)
     return replace(result, near_misses=ranked.near_misses)
@@ -71,8 +72,11 @@ def auto_context_pack(
     answers = [find(store, {**asked, "query": query}, reranker) for query in queries]
     found = joined([one.memory for one in answer] for answer in answers)
     result = _pack(store, found, values, budget, touch, token_counter)
-    missed = 0 if found else max(answer.near_misses for answer in answers)
-    return replace(result, queries=queries, near_misses=missed)
+    if found:  # what one angle misses another may have found
+        return replace(result, queries=queries)
+    nearest = max(answers, key=lambda answer: answer.near_misses)
+    tell_of_misses(nearest)
+    return replace(result, queries=queries, near_misses=nearest.near_misses)
 
 
 def _careful(store: Store, values: dict[str, Any]) -> dict[str, Any]:

@@ -39,6 +39,7 @@ def recall(
     values = clean(recall, {**given, **flags, **named}, at=store.now())
     touch, explain = values.pop("touch"), values.pop("explain")
     ranked = find(store, values, reranker)
+    tell_of_misses(ranked)
     if touch:
         chosen = [one for one in ranked if one.explain.get("source") != "graph_expansion"]
         store.touches.add([one.memory.id for one in chosen], store.now())
@@ -71,9 +72,11 @@ def find(store: Store, values: dict[str, Any], reranker: Reranker | None = None)
         as_of=as_of,
         reranker=reranker or store.settings.reranker,
     )
-    if answer.near_misses:
-        tell(
-            f"Nothing relevant: {answer.near_misses} near misses, the best at"
-            f" {answer.best_score:.2f}."
-        )
     return answer
+
+
+def tell_of_misses(answer: Answer[Ranked]) -> None:
+    """Say to a door that nothing was relevant, and how near it came."""
+    if answer.near_misses:
+        best = f", the best at {answer.best_score:.2f}" if answer.best_score is not None else ""
+        tell(f"Nothing relevant: {answer.near_misses} near misses{best}.")

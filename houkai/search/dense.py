@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from houkai.search.sketches import (
+    ENOUGH,
     Ints,
     Probe,
     Sketches,
@@ -39,8 +40,6 @@ class Near(NamedTuple):
 NONE: Final = Near(np.empty(0, np.int64), np.empty(0, np.float64), np.empty(0, np.float64))
 DEPTH: Final = 400
 """Memories taken from the channel, if no more are asked for."""
-ENOUGH: Final = 150
-"""Eligible memories with which a filtered search is content, if no more are asked for."""
 LISTING: Final = 0.33
 """What it costs to list a memory, if it is eligible, against looking it up to find that out."""
 SHORT: Final = 64

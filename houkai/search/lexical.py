@@ -14,14 +14,12 @@ from numpy.typing import NDArray
 from houkai.search import bm25
 from houkai.search.blend import idf
 from houkai.search.query import Query, Term, one_term
-from houkai.search.sketches import Ints, among, distinct
+from houkai.search.sketches import ENOUGH, Ints, among, distinct
 from houkai.storage.eligible import ANY_COLLECTION, Filter
 from houkai.storage.rows import collection_pk
 
 DEPTH: Final = 400
 """Memories taken from the channel; further down BM25 tells nothing apart."""
-ENOUGH: Final = 150
-"""Eligible memories with which a filtered search is content, if no more are asked for."""
 LONG: Final = 2_000
 """Matches of a term beyond which SQLite picks out the candidates among them."""
 COLUMN_WEIGHTS: Final = (1.0, 1.0, 1.0, 1.0, 0.0)

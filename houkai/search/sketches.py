@@ -20,6 +20,8 @@ Vector = NDArray[np.float32]
 Matrix = NDArray[np.float32]
 EXACT: Final = 4_000
 """Windows of a file up to which every one is scored and sketches are not asked."""
+ENOUGH: Final = 150
+"""Eligible memories with which a filtered search is content, if no more are asked for."""
 KNN_LIMIT: Final = 4_096
 """The largest k that vec0 answers."""
 

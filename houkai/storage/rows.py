@@ -158,7 +158,7 @@ def _update(
             _enter_names(connection, table, field, pk, after)
     if changed & {"collection", "text_hash"}:
         vectors.unindex(connection, pk)
-        vectors.index(connection, pk, new["collection"], new["text_hash"])
+        vectors.enter_between(connection, pk, pk + 1)
 
 
 def _delete(connection: apsw.Connection, pk: int) -> None:

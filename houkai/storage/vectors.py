@@ -169,7 +169,8 @@ def enter_between(connection: apsw.Connection, first: int, end: int) -> None:
              and not exists (select 1 from memory_vec where rowid = m.pk * 8192 + e.window)""",
         (first, end),
     ).fetchall()
-    # Not one statement: SQLite would put the rows by, and vec0 would not know them for bits.
+    # Not one statement: SQLite would put the rows by, and vec0 would not know them for bits; and it
+    # would open a savepoint, see fulltext.py.
     connection.executemany(
         "insert into memory_vec(rowid, collection, sketch) values (?, ?, vec_bit(?))", rows
     )
@@ -208,13 +209,13 @@ def keep(connection: apsw.Connection, encoded: Encoded, model: int) -> None:
 def _index_waiting(connection: apsw.Connection, hash: bytes, model: int) -> None:
     """Enter the memories that were stored before their text had vectors of the file's model."""
     waiting: list[tuple[Any, ...]] = connection.execute(
-        """select pk, collection from memory where text_hash = ?
+        """select pk from memory where text_hash = ?
            and ? = (select value from meta where key = 'model')""",
         (hash, model),
     ).fetchall()
-    for pk, collection in waiting:
+    for (pk,) in waiting:
         unindex(connection, pk)
-        index(connection, pk, collection, hash)
+        enter_between(connection, pk, pk + 1)
     if waiting:
         tell_others(connection)
 
@@ -226,19 +227,6 @@ def has(connection: apsw.Connection, hash: bytes, model: int) -> bool:
             "select exists (select 1 from embedding where text_hash = ? and model = ?)",
             (hash, model),
         ).get
-    )
-
-
-def index(connection: apsw.Connection, pk: int, collection: int, hash: bytes) -> None:
-    """Enter a memory's sketches into the search table."""
-    # Not "insert ... select": that opens a savepoint, see fulltext.py.
-    rows = connection.execute(
-        """select ? * 8192 + window, ?, sketch from embedding
-           where text_hash = ? and model = (select value from meta where key = 'model')""",
-        (pk, collection, hash),
-    ).fetchall()
-    connection.executemany(
-        "insert into memory_vec(rowid, collection, sketch) values (?, ?, vec_bit(?))", rows
     )
 
 

@@ -100,6 +100,17 @@ def test_doors_tell_of_near_misses(known: MemoryStore) -> None:
     assert note.startswith("Nothing relevant: 4 near misses, the best at 0.")
 
 
+def test_one_angle_that_misses_is_no_news(known: MemoryStore) -> None:
+    """A task is looked at from several sides; that one finds nothing must not contradict a pack."""
+    with listening() as notes:
+        pack = known.auto_context_pack("Anna and peanuts, or tungsten hexafluoride", max_phrases=5)
+    assert pack.items
+    assert (pack.near_misses, notes) == (0, [])
+    with listening() as notes:
+        assert known.auto_context_pack(OFF_TOPIC).near_misses == len(KNOWN)
+    assert len(notes) == 1
+
+
 def test_other_models_are_not_judged_by_default(open_store: Opener) -> None:
     """Cosines of another model lie elsewhere; a threshold made for one refuses all of the other."""
     store = open_store()
