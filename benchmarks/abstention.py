@@ -1,6 +1,6 @@
 """Measure what recall refuses as irrelevant: what it should, and what it should not.
 
-    python benchmarks/abstention.py FOLDER SET [SET ...] [--work DIR] [--least 0.4] [--asked 150]
+    python benchmarks/abstention.py FOLDER SET [SET ...] [--work DIR] [--least 0.15] [--asked 150]
 
 Sets and stores are those of quality.py. For each set: the share refused of its own questions, of
 those whose answer is missing, of another group's questions (another conversation), and of another

@@ -172,7 +172,7 @@ MinCosine = Annotated[
 ]
 MinRelevance = Annotated[
     float | None,
-    Doc("Answer nothing when the collection seems to hold no answer: 0.4 is calibrated, 0 is off."),
+    Doc("Answer nothing below this measure of relevance: 0.15 is careful, 0.4 strict, 0 is off."),
     Between(0, 2),
 ]
 Diversity = Annotated[

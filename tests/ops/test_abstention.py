@@ -46,10 +46,16 @@ def test_a_pack_stays_empty_where_nothing_is_relevant(known: MemoryStore) -> Non
 
 @pytest.mark.parametrize(
     ("question", "answer"),
-    [("what must Anna not eat?", 0), ("when do we release?", 1), ("on-call in summer", 2)],
+    [
+        ("what must Anna not eat?", 0),
+        ("which snacks would make somebody ill?", 0),
+        ("when do we ship?", 1),
+        ("on-call in summer", 2),
+        ("what colour are the walls?", 3),
+    ],
 )
 def test_a_pack_answers_what_is_known(question: str, answer: int, known: MemoryStore) -> None:
-    """A refusal of what the store knows costs more than a superfluous line."""
+    """An answer in other words than the question's shares only its meaning, and must be given."""
     pack = known.recall_pack(question)
     assert pack.items[0].memory.text == KNOWN[answer]
     assert pack.near_misses == 0
