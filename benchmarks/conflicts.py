@@ -45,7 +45,7 @@ class Labelled(NamedTuple):
 
 def labelled(path: Path, vectors: dict[str, Vector]) -> list[Labelled]:
     """Return the pairs of a file, measured."""
-    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    rows = [json.loads(line) for line in path.read_bytes().split(b"\n") if line.strip()]
     return [
         Labelled(
             row["label"],

@@ -60,7 +60,7 @@ def lines(path: Path) -> Iterator[dict[str, Any]]:
     """Yield the records of a .jsonl file, packed or not."""
     packed = path.with_name(path.name + ".gz")
     raw = gzip.decompress(packed.read_bytes()) if packed.exists() else path.read_bytes()
-    yield from (json.loads(line) for line in raw.decode("utf-8").splitlines() if line)
+    yield from (json.loads(line) for line in raw.split(b"\n") if line.strip())
 
 
 def labels(path: Path) -> dict[str, set[str]]:
