@@ -112,8 +112,8 @@ class Store:
 
     def sketches(self) -> Sketches:
         """Return the sketches to search: the file's at first, a copy in RAM from then on."""
+        from houkai.search.in_file import InFile
         from houkai.search.resident import Resident  # numpy, which a listing never needs
-        from houkai.search.sketches import InFile
 
         found: Sketches | None = self._derived.get("sketches")
         if found is None:

@@ -35,7 +35,8 @@ COMPOSED = {
     ("storage.reembedding", "source.text"): "text",
     ("storage.connection", "name"): "foreign_keys",
     ("storage.connection", "wanted"): "on",
-    ("search.sketches", "inside"): "and collection = :scope",
+    ("search.in_file", "inside"): "and collection = :scope",
+    ("search.lexical", "inside"): "and +rowid in (select value from carray(:among))",
     ("ops.undoing", "' and '.join(parts)"): "o.seq > 0",
     ("ops.health", "scope"): "(select pk from collection where name = ?)",
     ("search.past", "live"): "m.operation <= :known",
@@ -43,7 +44,9 @@ COMPOSED = {
     ("search.past", "table"): "past",
     ("search.pool", "table"): "past",
     ("search.names", "table"): "past",
-    ("search.dense", "source"): "memory m",
+    ("search.arrays", "sql"): "select pk as number from memory",
+    ("search.facts", "rest"): "memory m",
+    ("search.resident", "which"): "true",
     ("search.past", "then"): "m.collection = 1",
     ("storage.memories", "rest"): "where m.pk > 0",
     ("storage.walks", "sql"): " union all ".join(walks._ARMS["both"]),
@@ -54,6 +57,8 @@ COMPOSED = {
 RECORDS = """select m.pk from memory m join collection c on c.pk = m.collection
              left join touch t on t.id = m.id """
 """What `memories.select` puts before the rest of a statement."""
+NUMBERS = "select number from ("
+"""What stands before a statement of which `arrays.numbers` makes a subquery."""
 UNKNOWN = "no line in COMPOSED for"
 ELSEWHERE = {
     ("storage.migrate", "sql"),
@@ -79,6 +84,11 @@ def executed(path: Path) -> Iterator[tuple[int, ast.expr]]:
             and node.func.attr in ("execute", "executemany")
         ):
             yield node.lineno, node.args[0]
+        elif isinstance(node, ast.Call) and ast.unparse(node.func) == "numbers":
+            yield (
+                node.lineno,
+                ast.JoinedStr([ast.Constant(NUMBERS), *_pieces(node.args[1]), ast.Constant(")")]),
+            )
         elif isinstance(node, ast.Call) and ast.unparse(node.func) == "memories.select":
             yield node.lineno, ast.JoinedStr([ast.Constant(RECORDS), *_pieces(node.args[1])])
 

@@ -74,13 +74,13 @@ def _suspects(
     """Return the pairs to judge with their similarities."""
     from houkai.search import suspects  # numpy, which a listing never needs
 
-    sketches = store.sketches()
-    near = suspects.near(connection, where, sketches, rules.reach(least), subject, CONFLICTS)
+    view = store.sketches().at(connection)
+    near = suspects.near(view, where, rules.reach(least), subject, CONFLICTS)
     if len(near) == CONFLICTS:
         note(f"Only the {CONFLICTS:,} most similar pairs were judged, the limit of conflicts.")
     more = set(linked)
     if deep:
-        more |= suspects.worded(connection, where, sketches, subject)
+        more |= suspects.worded(view, where, subject)
     return near | suspects.similarities(connection, more - near.keys())
 
 

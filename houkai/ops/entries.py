@@ -17,7 +17,7 @@ from houkai.search import expansion, past, select
 from houkai.search.pool import Pool
 from houkai.search.query import Query
 from houkai.search.ranking import Ranking, Scored
-from houkai.search.sketches import Sketches
+from houkai.search.sketches import View
 from houkai.storage.eligible import Filter
 
 if TYPE_CHECKING:
@@ -110,16 +110,14 @@ def joined(
     return sorted([*entries, *fresh], key=lambda entry: -entry.score)
 
 
-def selected(
-    connection: apsw.Connection, held: Sketches, entries: list[Entry], k: int, how: Ranking
-) -> list[Entry]:
+def selected(view: View, entries: list[Entry], k: int, how: Ranking) -> list[Entry]:
     """Cut to k, passing over what repeats when asked to."""
     if (how.diversity is None and how.dedup_threshold is None) or not entries:
         return entries[:k]
     kept = select.select(
         range(len(entries)),
         np.array([entry.score for entry in entries]),
-        _first_windows(connection, held, [entry.pk for entry in entries]),
+        _first_windows(view, [entry.pk for entry in entries]),
         k,
         diversity=how.diversity,
         dedup_threshold=how.dedup_threshold,
@@ -127,12 +125,12 @@ def selected(
     return [entries[at] for at in kept]
 
 
-def _first_windows(connection: apsw.Connection, held: Sketches, pks: list[int]) -> Vector:
+def _first_windows(view: View, pks: list[int]) -> Vector:
     """Return a vector for each memory, zero for one that has none."""
-    windows = past.windows(connection, held, np.array(pks, np.int64))
+    windows = past.windows(view, np.array(pks, np.int64))
     if not len(windows.pk):
         return np.zeros((len(pks), 1), np.float32)
-    read = held.vectors(connection, windows.embedding)
+    read = view.vectors(windows.embedding)
     by_pk = dict(zip(windows.pk.tolist()[::-1], read[::-1], strict=True))
     none = np.zeros(read.shape[1], np.float32)
     return np.array([by_pk.get(pk, none) for pk in pks], np.float32)

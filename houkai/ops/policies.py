@@ -29,7 +29,7 @@ from houkai.text import text_hash
 from houkai.vocabulary import TRUST_LEVELS, ConflictPolicy
 
 if TYPE_CHECKING:
-    from houkai.search.sketches import Vector
+    from houkai.search.arrays import Vector
 
 NAMED: Final = 5
 """Conflicts that a sentence names; the rest it counts."""
@@ -172,14 +172,14 @@ def _look(
 ) -> Look:
     from houkai.search import pairs  # numpy, which ignoring conflicts never needs
 
-    where = store.where()
+    where, view = store.where(), store.sketches().at(connection)
     seq: int = connection.execute("select coalesce(max(seq), 0) from operation").get
     drafts: dict[str, Draft] = {}
     for id, image in images.items():
         windows = _windows(connection, image, encoded) if allows(where, image) else None
         if windows is not None:
             alike = replace(where, type=image["type"])
-            near = pairs.around(connection, windows, alike, store.sketches(), rules.reach(least))
+            near = pairs.around(view, windows, alike, rules.reach(least))
             known = memories.ids(connection, near)
             similar = {known[pk]: similarity for pk, similarity in near.items()}
             drafts[id] = Draft(memories.from_image(id, image), windows, similar)

@@ -32,11 +32,12 @@ from houkai.search import (
     proximity,
     ranking,
 )
-from houkai.search.pool import Floats, Pool
+from houkai.search.arrays import Floats, Ints, Mask
+from houkai.search.pool import Pool
 from houkai.search.query import Query
 from houkai.search.ranking import Ranking, Scored
 from houkai.search.relevance import FIRST, relevance
-from houkai.search.sketches import Ints, Probe, Sketches
+from houkai.search.sketches import Probe, View
 from houkai.storage.eligible import Filter
 
 if TYPE_CHECKING:
@@ -103,7 +104,7 @@ def rank(
         if as_of is not None:
             where = replace(where, now=as_of, known_by=known_by(connection, as_of, where.now))
         meant = meaning.confirmed(store, connection, meant, needed=needed)
-        look = _Look(store, connection, held, Asked(query, meant, k, where, how))
+        look = _Look(store, held.at(connection), Asked(query, meant, k, where, how))
         ordered = entries.best(look.found.pool, look.scored, _depth(k, how, reranker))
         if how.min_relevance and (sure := look.relevance) is not None and sure < how.min_relevance:
             return _nothing(ordered[:k], sure)
@@ -115,7 +116,7 @@ def rank(
     with store.read() as connection:
         there = hydrate(store, connection, where, list(known))
         ordered = [e for e in ordered if e.pk in there and there[e.pk].id == known[e.pk].id]
-        return replace(look, connection=connection).finished(ordered)
+        return replace(look, view=held.at(connection)).finished(ordered)
 
 
 def _nothing(missed: list[Entry], sure: float) -> Answer[Ranked]:
@@ -136,9 +137,13 @@ class _Look:
     """A recall in one snapshot of the file; each stage is computed once, when it is needed."""
 
     store: Store
-    connection: apsw.Connection
-    held: Sketches
+    view: View
     asked: Asked
+
+    @property
+    def connection(self) -> apsw.Connection:
+        """Return the connection that sees the snapshot."""
+        return self.view.connection
 
     @property
     def then(self) -> bool:
@@ -153,14 +158,14 @@ class _Look:
         near = dense.NONE
         if self._probe is not None:
             nearest = past.search if self.then else dense.search
-            near = nearest(self.connection, self._probe, where, self.held, enough)
+            near = nearest(self.view, self._probe, where, enough)
         worded: dict[int, float] = {}
         if how.mode == "hybrid":
             worded = self._words.search(max(enough, lexical.DEPTH), enough)
         carried, pairs = self._beside(near.pk, list(worded)) if self.asked.blends else ({}, [])
-        score = partial(past.scored, self.connection, self._probe, self.held)
+        score = partial(past.scored, self.view, self._probe)
         others = {*carried, *(other for _, other in pairs)}
-        gathered = pool.gather(self.connection, query, near, worded, others, score)
+        gathered = pool.gather(self.view, query, near, worded, others, score)
         if how.min_cosine is not None:
             gathered = gathered.keep(gathered.cosine >= how.min_cosine)
         return _placed(gathered, carried, pairs)
@@ -170,7 +175,7 @@ class _Look:
         if self.asked.meant is None:
             return None
         centre = self.store.centres().of if self.asked.blends else None
-        mean = centre(self.connection, self.asked.where) if centre else None
+        mean = centre(self.view, self.asked.where) if centre else None
         return Probe(self.asked.meant.vector, mean)
 
     def _beside(
@@ -180,23 +185,25 @@ class _Look:
         carried = names.carrying(self.connection, self.asked.query, self.asked.where)
         seeds = sorted({*near[:SEEDS].tolist(), *worded[:SEEDS]})
         one_hop = past.one_hop if self.then else expansion.one_hop
-        return carried, one_hop(self.connection, seeds, self.asked.where, BESIDE)
+        return carried, one_hop(self.view, seeds, self.asked.where, BESIDE)
 
     @cached_property
-    def terms(self) -> tuple[NDArray[np.bool_], Floats]:
+    def terms(self) -> tuple[Mask, Floats]:
         """Return which of the question's words each candidate holds, and what each word weighs."""
         return self._words.held(self.found.pool.pk)
 
     @cached_property
     def _words(self) -> lexical.Lexicon | past.Lexicon:
         kind = past.Lexicon if self.then else lexical.Lexicon
-        return kind(self.connection, self.asked.query, self.asked.where)
+        return kind(self.view, self.asked.query, self.asked.where)
 
     @cached_property
     def scored(self) -> Scored:
         """Score the candidates by the fusion, with the links among them where they weigh."""
         how, found = self.asked.how, self.found.pool
         weights = how.weights or self.store.settings.hybrid_weights
+        if weights.recency_basis != "created" and not self.asked.blends:
+            found = replace(found, accessed_at=pool.accessed(self.connection, found))
         scored = ranking.score(found, how, weights, self.asked.where.now, self._blended)
         if how.mode != "hybrid" or weights.graph <= 0:
             return scored
@@ -209,7 +216,7 @@ class _Look:
         present, weight = self.terms
         evidence = blend.Evidence(present, weight, found.worth, found.links)
         parts = blend.blend(query, found.pool, evidence)
-        windows = partial(past.windows, self.connection, self.held)
+        windows = partial(past.windows, self.view)
         tokens = None if self.asked.meant is None else self.asked.meant.tokens
         return late.added(self.connection, found.pool, windows, parts, tokens, query.foreign)
 
@@ -229,7 +236,7 @@ class _Look:
         """Cut the candidates to the answer, and bring what is linked to it."""
         k, how, where = self.asked.k, self.asked.how, self.asked.where
         chosen = entries.joined(self.connection, ordered, k, how.expand, where)
-        chosen = entries.selected(self.connection, self.held, chosen, k, how)
+        chosen = entries.selected(self.view, chosen, k, how)
         chosen += entries.appended(self.connection, chosen, how.expand, where)
         known = hydrate(self.store, self.connection, where, [entry.pk for entry in chosen])
         answer = Answer(Ranked(known[e.pk], e.score, e.explain) for e in chosen if e.pk in known)

@@ -13,11 +13,10 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
-from houkai.search.pool import Floats, Pool
+from houkai.search.arrays import Floats, Ints, Mask
+from houkai.search.pool import Pool
 from houkai.search.query import Query
-from houkai.search.sketches import Ints
 from houkai.search.when import in_window
 
 Near = Sequence[tuple[int, Ints]]
@@ -66,7 +65,7 @@ class Evidence:
     what its names are worth, and the links between candidates, as pairs of places.
     """
 
-    present: NDArray[np.bool_]
+    present: Mask
     weight: Floats
     entity: Floats | float = 0.0
     links: Sequence[tuple[int, int]] = ()
@@ -130,7 +129,7 @@ def neighbours(source: Ints, position: Ints, created_at: Floats, span: int = SPA
 
     Of several at one place the oldest counts, now as well as in a look at the past.
     """
-    if not len(source):
+    if not (source >= 0).any():
         return []
     order = np.lexsort((created_at, position, source))
     base = position - position.min()
@@ -164,6 +163,8 @@ def lexical_share(
     present = evidence.present
     presence = c.presence * (1 - foreign)  # overlapping pairs of signs would count twice
     own = (1 - presence) * pool.bm25 + presence * (present @ evidence.weight)
+    if not near:
+        return own / total
     short = lean(pool.length, c)
     lent = present * short[:, None]
     borrowed = np.zeros(lent.shape)

@@ -5,13 +5,18 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import apsw
 import numpy as np
 
 from houkai.model import ExpandSpec
+from houkai.search.arrays import bound, distinct
+from houkai.search.sketches import View
 from houkai.storage.eligible import Filter, condition
+
+TRIED: Final = 5
+"""Links that are looked at for each that is wanted, since filters keep some of them out."""
 
 
 @dataclass(frozen=True)
@@ -60,21 +65,17 @@ def _step(
     ).fetchall()
 
 
-def one_hop(
-    connection: apsw.Connection, start: Sequence[int], where: Filter, most: int
-) -> list[tuple[int, int]]:
+def one_hop(view: View, start: Sequence[int], where: Filter, most: int) -> list[tuple[int, int]]:
     """Return up to `most` pairs of a memory and an eligible one that a link ties it to now."""
-    if not start:
-        return []
-    sql, values = condition(where, each=True)
-    return connection.execute(  # type: ignore[return-value]
-        f"""select l.src, m.pk from carray(:start) s cross join link l on l.src = s.value
-            cross join memory m on m.pk = l.dst where {sql}
-            union
-            select l.dst, m.pk from carray(:start) s cross join link l on l.dst = s.value
-            cross join memory m on m.pk = l.src where {sql} limit :most""",
-        {**values, "start": apsw.carray(np.array(start, np.int64)), "most": most},
+    pairs: list[tuple[int, int]] = view.connection.execute(  # type: ignore[assignment]
+        """select l.src, l.dst from carray(?1) s cross join link l on l.src = s.value
+           union all
+           select l.dst, l.src from carray(?1) s cross join link l on l.dst = s.value limit ?2""",
+        (bound(np.array(start, np.int64)), TRIED * most),
     ).fetchall()
+    others = distinct(np.array([other for _, other in pairs], np.int64))
+    kept = set(view.eligible(others, where).tolist())
+    return [(one, other) for one, other in dict.fromkeys(pairs) if other in kept][:most]
 
 
 def links_within(connection: apsw.Connection, pks: Sequence[int]) -> list[tuple[int, int]]:

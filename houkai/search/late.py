@@ -20,9 +20,10 @@ from numpy.typing import NDArray
 
 from houkai.embed.pieces import SCALE, product
 from houkai.errors import Corrupt
+from houkai.search.arrays import Floats, Ints
 from houkai.search.blend import MEASURED, Constants, Parts
-from houkai.search.pool import Floats, Pool
-from houkai.search.sketches import Ints, Windows
+from houkai.search.pool import Pool
+from houkai.search.sketches import Windows
 
 TOP: Final = 50
 """Candidates that the second stage looks at; looking at 100 measured the same."""

@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from houkai.search import dense
-from houkai.search.sketches import Ints, Probe, Sketches, Vector
+from houkai.search.arrays import Ints, Vector
+from houkai.search.sketches import Probe, View
 from houkai.storage.eligible import Filter, condition
 
 BLOCK: Final = 2_048
@@ -84,34 +85,23 @@ def similarity(a: Vector, b: Vector) -> float:
     return float(min(cosines.max(axis=1).mean(), cosines.max(axis=0).mean(), 1.0))
 
 
-def around(
-    connection: apsw.Connection,
-    vectors: Vector,
-    where: Filter,
-    sketches: Sketches,
-    threshold: float,
-) -> dict[int, float]:
+def around(view: View, vectors: Vector, where: Filter, threshold: float) -> dict[int, float]:
     """Return the eligible memories at least that similar to some windows, by number."""
     near: set[int] = set()
     for vector in vectors:
-        near |= _within(connection, vector, where, sketches, threshold - ROUNDING)
+        near |= _within(view, vector, where, threshold - ROUNDING)
     exact = {
-        pk: similarity(vectors, other) for pk, other in windows_of(connection, sorted(near)).items()
+        pk: similarity(vectors, other)
+        for pk, other in windows_of(view.connection, sorted(near)).items()
     }
     return {pk: value for pk, value in exact.items() if value >= threshold}
 
 
-def _within(
-    connection: apsw.Connection,
-    vector: Vector,
-    where: Filter,
-    sketches: Sketches,
-    least: float,
-) -> set[int]:
+def _within(view: View, vector: Vector, where: Filter, least: float) -> set[int]:
     """Return the memories with a window at least that near, however many there are."""
     enough, known = 0, -1
     while True:
-        found = dense.search(connection, Probe(vector), where, sketches, enough)
+        found = dense.search(view, Probe(vector), where, enough)
         near = found.pk[found.cosine >= least]
         if len(near) < len(found.pk) or len(near) == known:
             return set(near.tolist())

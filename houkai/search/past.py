@@ -14,13 +14,13 @@ from typing import Any, Final
 
 import apsw
 import numpy as np
-from numpy.typing import NDArray
 
 from houkai.search import bm25, dense, lexical
+from houkai.search.arrays import Floats, Ints, Mask, bound
 from houkai.search.blend import idf
 from houkai.search.dense import Near
 from houkai.search.query import Query, one_term
-from houkai.search.sketches import Ints, Probe, Sketches, Windows, as_windows, to_score
+from houkai.search.sketches import SHORT, Probe, View, Windows, as_windows, to_score
 from houkai.storage import vectors
 from houkai.storage.eligible import Filter, condition
 from houkai.storage.rows import split_link_key
@@ -28,17 +28,11 @@ from houkai.storage.rows import split_link_key
 _TEXTS: Final = "m.text, m.words, m.names, m.dates"
 
 
-def search(
-    connection: apsw.Connection,
-    probe: Probe,
-    where: Filter,
-    sketches: Sketches,
-    at_least: int = 0,
-) -> Near:
+def search(view: View, probe: Probe, where: Filter, at_least: int = 0) -> Near:
     """Return what was known then and is nearest, with exact cosines, best first."""
-    live = dense.search(connection, probe, where, sketches, at_least)
+    live = dense.search(view, probe, where, at_least)
     sql, values = condition(where, past=True)
-    rows: list[tuple[Any, ...]] = connection.execute(
+    rows: list[tuple[Any, ...]] = view.connection.execute(
         f"""select -m.pk, e.pk, e.sketch from past m
             join embedding e on e.text_hash = m.text_hash
             where e.model = (select value from meta where key = 'model') and {sql}""",
@@ -46,27 +40,26 @@ def search(
     ).fetchall()
     depth = max(dense.DEPTH, at_least)
     limit = to_score(len(rows), depth)
-    if len(rows) > limit and len(probe.vector) >= dense.SHORT:
+    if len(rows) > limit and len(probe.vector) >= SHORT:
         bits = np.frombuffer(b"".join([row[2] for row in rows]), np.uint8).reshape(len(rows), -1)
         differ = bits ^ np.frombuffer(vectors.sketch(probe.vector), np.uint8)
         distance = np.bitwise_count(differ).sum(axis=1, dtype=np.int32)
         rows = [rows[i] for i in np.argpartition(distance, limit)[:limit].tolist()]
-    replaced = dense.score(connection, as_windows([row[:2] for row in rows]), probe, sketches)
+    replaced = dense.score(view, as_windows([row[:2] for row in rows]), probe)
     both = Near(*(np.concatenate(pair) for pair in zip(live, replaced, strict=True)))
     return dense.best(both, depth)
 
 
-def scored(connection: apsw.Connection, probe: Probe | None, sketches: Sketches, pks: Ints) -> Near:
+def scored(view: View, probe: Probe | None, pks: Ints) -> Near:
     """Return the exact cosines of live memories and past versions, given by number."""
     if probe is None or not len(pks):
         return dense.NONE
-    return dense.score(connection, windows(connection, sketches, pks), probe, sketches)
+    return dense.score(view, windows(view, pks), probe)
 
 
-def one_hop(
-    connection: apsw.Connection, start: Sequence[int], where: Filter, most: int
-) -> list[tuple[int, int]]:
+def one_hop(view: View, start: Sequence[int], where: Filter, most: int) -> list[tuple[int, int]]:
     """Return up to `most` pairs of a memory and an eligible one that a link tied it to then."""
+    connection = view.connection
     links: list[tuple[Any, ...]] = connection.execute(
         """with s(pk, id) as (
              select value, coalesce((select id from memory where pk = value),
@@ -100,15 +93,15 @@ def _numbers(connection: apsw.Connection, id: str, where: Filter) -> list[int]:
     return [pk for (pk,) in rows]
 
 
-def windows(connection: apsw.Connection, sketches: Sketches, pks: Ints) -> Windows:
+def windows(view: View, pks: Ints) -> Windows:
     """Return all windows of live memories and past versions."""
-    live = sketches.windows(connection, pks[pks > 0])
+    live = view.windows(pks[pks > 0])
     rows = (
-        connection.execute(
+        view.connection.execute(
             """select -p.pk, e.pk from carray(?) a cross join past p on p.pk = a.value
            cross join embedding e on e.text_hash = p.text_hash
              and e.model = (select value from meta where key = 'model')""",
-            (apsw.carray(np.ascontiguousarray(-pks[pks < 0])),),
+            (bound(-pks[pks < 0]),),
         ).fetchall()
         if (pks < 0).any()
         else []
@@ -119,8 +112,9 @@ def windows(connection: apsw.Connection, sketches: Sketches, pks: Ints) -> Windo
 class Lexicon:
     """The words of what was known then, and their statistics, for one question."""
 
-    def __init__(self, connection: apsw.Connection, query: Query, where: Filter) -> None:
-        self._connection, self._query, self._where = connection, query, where
+    def __init__(self, view: View, query: Query, where: Filter) -> None:
+        self._view, self._query, self._where = view, query, where
+        self._connection = connection = view.connection
         self._tokenize = bm25.tokenizer(connection)
         self._phrases = [bm25.phrase(term.phrase, self._tokenize) for term in query.terms]
         self._read: dict[int, bm25.Columns] = {}
@@ -133,8 +127,9 @@ class Lexicon:
         """Return the BM25 score of what was known then by number."""
         if not self._query.terms:
             return {}
-        asked = (self._connection, self._query, self._where, limit)
-        found = [*lexical.search(*asked, at_least), *(-pk for pk in _replaced(*asked))]
+        asked = (self._query, self._where)
+        live = lexical.Lexicon(self._view, *asked).search(limit, at_least)
+        found = [*live, *(-pk for pk in _replaced(self._connection, *asked, limit))]
         total, holding = self._frequencies
         statistics = [bm25.idf(total, number) for number in holding]
         average = bm25.average_length(self._connection)
@@ -144,7 +139,7 @@ class Lexicon:
         }
         return {pk: value for pk, value in scores.items() if value > 0}
 
-    def held(self, pks: Ints) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
+    def held(self, pks: Ints) -> tuple[Mask, Floats]:
         """Return which terms each candidate held then, and each term's weight at that moment."""
         documents = self._documents(pks.tolist())
         present = np.zeros((len(pks), len(self._phrases)), bool)
@@ -163,7 +158,7 @@ class Lexicon:
             for pk, *columns in self._connection.execute(
                 f"""select m.pk, {_TEXTS} from carray(?) a
                     cross join {table} m on m.pk = a.value""",
-                (apsw.carray(wanted),),
+                (bound(wanted),),
             ):
                 tokens = [self._tokenize(column) if column else [] for column in columns]
                 self._read[sign * pk] = (*tokens, ["scope"])

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import apsw
 import numpy as np
 from numpy.typing import NDArray
 
 from houkai import text
+from houkai.search.arrays import Floats, Ints, bound, distinct, held
 from houkai.search.dense import Near
+from houkai.search.facts import NOBODY, Facts, of
 from houkai.search.query import Query
-from houkai.search.sketches import Ints, distinct
+from houkai.search.sketches import View
 
-Floats = NDArray[np.float64]
 ROLES: Final = frozenset({"assistant", "ai", "bot", "model", "system", "tool"})
 """Authors that are no person: what they said is worth a little less than what people said."""
 
@@ -26,8 +27,9 @@ class Pool:
 
     `cosine` is NaN where a memory has no vector, `common` its likeness to the mean of its
     collection, `bm25` 0 where no word matches. Times are epoch
-    seconds; `accessed_at` falls back to `created_at`. `source` is equal where memories share one,
-    unique and negative where there is none. Past versions have negative numbers.
+    seconds; `accessed_at` is `created_at` unless ranking goes by access. `source` is equal where
+    memories share one, unique and negative where there is none. Past versions have negative
+    numbers.
     """
 
     pk: Ints
@@ -54,7 +56,7 @@ class Pool:
 
 
 def gather(
-    connection: apsw.Connection,
+    view: View,
     query: Query,
     near: Near,
     worded: Mapping[int, float],
@@ -66,52 +68,73 @@ def gather(
     more = np.concatenate([by_words, np.array([*others], np.int64)])
     pks = distinct(np.concatenate([near.pk, more]))
     cosine, common = np.full(len(pks), np.nan), np.zeros(len(pks))
-    for found in (near, score(distinct(more[~np.isin(more, near.pk)]))):
+    for found in (near, score(distinct(more[~held(more, np.sort(near.pk))]))):
         at = np.searchsorted(pks, found.pk)
         cosine[at], common[at] = found.cosine, found.common
     bm25 = np.zeros(len(pks))
     bm25[np.searchsorted(pks, by_words)] = np.fromiter(worded.values(), np.float64, len(worded))
-    rows = _columns(connection, "past", -pks[pks < 0]) + _columns(
-        connection, "memory", pks[pks > 0]
+    return _told(_facts(view, pks), query, pks, cosine, common, bm25)
+
+
+def _facts(view: View, pks: Ints) -> Facts:
+    """Return the facts of past versions and memories, in the order of their numbers."""
+    live = view.facts(pks[pks > 0])
+    gone = pks[pks < 0]
+    return of(view.connection, live.labels, "past", -gone).joined(live) if len(gone) else live
+
+
+def _told(
+    facts: Facts, query: Query, pks: Ints, cosine: Floats, common: Floats, bm25: Floats
+) -> Pool:
+    machine, named = _voices(facts, query)
+    return Pool(
+        pk=pks,
+        cosine=cosine,
+        common=common,
+        bm25=bm25,
+        importance=facts.importance,
+        polarity=facts.polarity,
+        created_at=facts.created_at,
+        accessed_at=facts.created_at,
+        length=facts.length.astype(np.float64),
+        position=facts.position,
+        source=_sources(facts),
+        machine=machine,
+        named=named,
     )
-    return Pool(pks, cosine, common, bm25, *_arrays(rows, query))
 
 
-def _columns(connection: apsw.Connection, table: str, pks: Ints) -> list[tuple[Any, ...]]:
-    """Return the columns of memories or past versions, in the order of their numbers."""
-    if not len(pks):
-        return []
-    return connection.execute(
-        f"""select m.importance, m.polarity, m.created_at, coalesce(t.last_at, m.created_at),
-              length(m.text), m.position, m.collection, m.source, m.author
-            from carray(?) a cross join {table} m on m.pk = a.value
-            left join touch t on t.id = m.id""",
-        (apsw.carray(np.ascontiguousarray(pks)),),
+def _sources(facts: Facts) -> Ints:
+    """Return small numbers, the same for memories of one source in one collection."""
+    source, collection = facts.source.astype(np.int64), facts.collection
+    joint = source * (int(collection.max(initial=0)) + 1) + collection
+    small = np.searchsorted(distinct(joint), joint)
+    return np.where(facts.source == NOBODY, -1 - np.arange(len(facts)), small)
+
+
+def _voices(facts: Facts, query: Query) -> tuple[Floats, Floats]:
+    """Return which authors are machines, and which the question names."""
+    codes = distinct(facts.author)
+    voices = [_voice(facts.labels.texts[code], query.words) for code in codes.tolist()]
+    told = np.array(voices, np.float64).reshape(len(codes), 2)
+    at = np.searchsorted(codes, facts.author)
+    return told[at, 0], told[at, 1]
+
+
+def accessed(connection: apsw.Connection, found: Pool) -> Floats:
+    """Return when candidates were last recalled, or when they were created."""
+    since = found.created_at.copy()
+    rows: list[tuple[int, float]] = connection.execute(  # type: ignore[assignment]
+        """select m.pk, t.last_at from carray(?1) a cross join memory m on m.pk = a.value
+           cross join touch t on t.id = m.id
+           union all
+           select -m.pk, t.last_at from carray(?2) a cross join past m on m.pk = a.value
+           cross join touch t on t.id = m.id""",
+        (bound(found.pk[found.pk > 0]), bound(-found.pk[found.pk < 0])),
     ).fetchall()
-
-
-def _arrays(rows: list[tuple[Any, ...]], query: Query) -> tuple[NDArray[Any], ...]:
-    """Return importance, polarity, created_at, accessed_at, length, position, source, machine and
-    named as arrays.
-    """
-    count = len(rows)
-    columns: list[tuple[Any, ...]] = list(zip(*rows, strict=True)) or [()] * 9
-    numbers = [np.fromiter(column, np.float64, count) for column in columns[:5]]
-    position = np.fromiter((place or 0 for place in columns[5]), np.int64, count)
-    codes: dict[tuple[int, str], int] = {}
-    source = np.fromiter(
-        (
-            -1 - at if name is None else codes.setdefault((collection, name), len(codes))
-            for at, (collection, name) in enumerate(zip(columns[6], columns[7], strict=True))
-        ),
-        np.int64,
-        count,
-    )
-    authors: dict[str | None, tuple[float, float]] = {
-        author: _voice(author, query.words) for author in set(columns[8])
-    }
-    voices = np.array([authors[author] for author in columns[8]], np.float64).reshape(count, 2)
-    return (*numbers, position, source, voices[:, 0], voices[:, 1])
+    for pk, at in rows:
+        since[np.searchsorted(found.pk, pk)] = at
+    return since
 
 
 def _voice(author: str | None, words: frozenset[str]) -> tuple[float, float]:

@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from houkai.search.pool import Floats
+from houkai.search.arrays import Floats
 from houkai.search.ranking import spread
 
 DAMPING: Final = 0.5

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
@@ -44,11 +44,19 @@ class Query:
     """Share of its letters that an English model cannot read."""
     window: Window | None = None
 
-    def match(self, scope: int | None) -> str | None:
-        """Return the FTS5 expression that any term satisfies, within one collection if given."""
+    def match(self, scope: int | None, rare: Collection[Term] | None = None) -> str | None:
+        """Return the FTS5 expression that any term satisfies, within one collection if given.
+
+        With `rare` one of those must be there; every term then counts twice in BM25.
+        """
         if not self.terms:
             return None
-        words = f"{_COLUMNS} : ({' OR '.join(term.phrase for term in self.terms)})"
+        any_of = " OR ".join(term.phrase for term in self.terms)
+        if rare is not None:
+            common = [term.phrase for term in self.terms if term not in rare]
+            some = " OR ".join(term.phrase for term in rare)
+            any_of = f"({some}) AND ({' OR '.join([some, *common, *common])})"
+        words = f"{_COLUMNS} : ({any_of})"
         return words if scope is None else f"scope : scope{scope} AND {words}"
 
 

@@ -12,8 +12,9 @@ from houkai.errors import InputError, shown
 from houkai.model import ExpandSpec, HybridWeights
 from houkai.options import check_weights
 from houkai.rules import clean
+from houkai.search.arrays import Floats
 from houkai.search.blend import Parts
-from houkai.search.pool import Floats, Pool
+from houkai.search.pool import Pool
 from houkai.vocabulary import Fusion, RecallMode
 
 RRF_K: Final = 60

@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from houkai.search.pool import Floats
+from houkai.search.arrays import Floats
 
 FIRST: Final = 3
 """Results whose words count."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from houkai.search.pool import Floats
+from houkai.search.arrays import Floats
 from houkai.search.ranking import spread
 
 

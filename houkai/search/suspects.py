@@ -16,7 +16,7 @@ import numpy as np
 
 from houkai.search import blend, dense, lexical, pairs, past, pool
 from houkai.search import query as queries
-from houkai.search.sketches import Probe, Sketches
+from houkai.search.sketches import Probe, View
 from houkai.storage.eligible import Filter, condition
 
 Pairs = dict[tuple[int, int], float]
@@ -31,78 +31,58 @@ def pair(one: int, other: int) -> tuple[int, int]:
     return (one, other) if one < other else (other, one)
 
 
-def near(
-    connection: apsw.Connection,
-    where: Filter,
-    sketches: Sketches,
-    threshold: float,
-    subject: int | None,
-    most: int,
-) -> Pairs:
+def near(view: View, where: Filter, threshold: float, subject: int | None, most: int) -> Pairs:
     """Return pairs at least that similar with their similarities, of one memory or of all.
 
     Of more than `most` pairs the most similar are returned.
     """
     if subject is not None:
-        return _near_one(connection, where, sketches, threshold, subject)
+        return _near_one(view, where, threshold, subject)
     found = [
         one
-        for shelf in pairs.shelves(connection, where)
+        for shelf in pairs.shelves(view.connection, where)
         for one in pairs.similar(shelf, threshold, most)
     ]
     found.sort(key=lambda one: -one.similarity)
     return {(one.a, one.b): one.similarity for one in found[:most]}
 
 
-def _near_one(
-    connection: apsw.Connection,
-    where: Filter,
-    sketches: Sketches,
-    threshold: float,
-    subject: int,
-) -> Pairs:
-    mine = pairs.windows_of(connection, [subject]).get(subject)
+def _near_one(view: View, where: Filter, threshold: float, subject: int) -> Pairs:
+    mine = pairs.windows_of(view.connection, [subject]).get(subject)
     if mine is None:
         return {}
-    alike = replace(where, type=_one(connection, subject)[0])
-    found = pairs.around(connection, mine, alike, sketches, threshold)
+    alike = replace(where, type=_one(view.connection, subject)[0])
+    found = pairs.around(view, mine, alike, threshold)
     return {pair(subject, pk): value for pk, value in found.items() if pk != subject}
 
 
-def worded(
-    connection: apsw.Connection, where: Filter, sketches: Sketches, subject: int | None
-) -> set[tuple[int, int]]:
+def worded(view: View, where: Filter, subject: int | None) -> set[tuple[int, int]]:
     """Return the pairs of each memory and its best hits in a hybrid search for its own text."""
     sql, values = condition(where)
     subjects: list[tuple[Any, ...]] = (
-        connection.execute(f"select m.pk from memory m where {sql}", values).fetchall()
+        view.connection.execute(f"select m.pk from memory m where {sql}", values).fetchall()
         if subject is None
         else [(subject,)]
     )
-    return {
-        pair(pk, hit)
-        for (pk,) in subjects
-        for hit in _hits(connection, where, sketches, pk)
-        if hit != pk
-    }
+    return {pair(pk, hit) for (pk,) in subjects for hit in _hits(view, where, pk) if hit != pk}
 
 
-def _hits(connection: apsw.Connection, where: Filter, sketches: Sketches, pk: int) -> list[int]:
-    type, text = _one(connection, pk)
+def _hits(view: View, where: Filter, pk: int) -> list[int]:
+    type, text = _one(view.connection, pk)
     alike, asked = replace(where, type=type), queries.understand(text)
-    mine = pairs.windows_of(connection, [pk]).get(pk)
+    mine = pairs.windows_of(view.connection, [pk]).get(pk)
     probe = None if mine is None else Probe(mine[0])
-    close = dense.NONE if probe is None else dense.search(connection, probe, alike, sketches)
+    close = dense.NONE if probe is None else dense.search(view, probe, alike)
+    words = lexical.Lexicon(view, asked, alike)
     found = pool.gather(
-        connection,
+        view,
         asked,
         dense.best(close, DEPTH),
-        lexical.search(connection, asked, alike, DEPTH),
+        words.search(DEPTH),
         (),
-        partial(past.scored, connection, probe, sketches),
+        partial(past.scored, view, probe),
     )
-    present, weight = lexical.terms_held(connection, asked, found.pk, alike)
-    evidence = blend.Evidence(present, weight)
+    evidence = blend.Evidence(*words.held(found.pk))
     score = blend.blend(asked, found, evidence).total()
     best = np.lexsort((-found.pk, -score))[: DEEP_HITS + 1]
     return [int(hit) for hit in found.pk[best]]

@@ -183,6 +183,9 @@ def is_filled(connection: apsw.Connection) -> bool:
     )
 
 
+EPOCH: Final = "select value from meta where key = 'vector_epoch'"
+
+
 def tell_others(connection: apsw.Connection) -> None:
     """Have every process read its copies anew: a vector's number may stand for another now."""
     connection.execute("update meta set value = value + 1 where key = 'vector_epoch'")

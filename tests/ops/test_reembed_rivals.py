@@ -8,7 +8,7 @@ import pytest
 from houkai import MemoryStore, ModelMismatch
 from houkai import text as words
 from houkai.ops import reembed as module
-from houkai.search.sketches import InFile
+from houkai.search.in_file import InFile
 from tests.ops.changing import OLD, New, check_whole, fill, model_of, rows
 
 

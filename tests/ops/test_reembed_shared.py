@@ -12,7 +12,7 @@ import pytest
 
 from houkai import MemoryStore, ModelMismatch
 from houkai.ops import reembed as module
-from houkai.search import sketches
+from houkai.search import in_file
 from houkai.storage import vectors
 from houkai.testing import HashingEmbedder
 from tests.ops.changing import OLD, New, check_whole, fill
@@ -118,7 +118,7 @@ def test_while_the_index_fills_a_single_recall_is_whole(
 ) -> None:
     """Until vec0 holds every sketch, a one-shot command would find only what is in it."""
 
-    monkeypatch.setattr(sketches, "EXACT", 0)
+    monkeypatch.setattr(in_file, "EXACT", 0)
     monkeypatch.setattr(module, "SLICE", 4)
     fill = vectors.fill_index
     seen: list[int] = []

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from houkai import MemoryStore
-from houkai.search import resident, sketches
+from houkai.search import in_file, resident
 from tests.conftest import Opener
 from tests.support import Clock
 
@@ -121,7 +121,7 @@ def test_k_come_back_when_k_are_eligible(
 ) -> None:
     """A filter applied after the search returns a handful, or nothing, and says nothing."""
     if not exact:
-        for module in (sketches, resident):
+        for module in (in_file, resident):
             monkeypatch.setattr(module, "EXACT", 50)
     store = open_store(":memory:")
     given = scene(store, clock)

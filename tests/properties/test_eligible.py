@@ -1,13 +1,20 @@
-"""One filter, two forms: the SQL condition and its twin in Python let through the same."""
+"""One filter, three forms: the SQL condition and its twins in Python and in arrays agree."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import apsw
+import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from houkai import MemoryStore
+from houkai.search import facts as all_facts
+from houkai.search.arrays import numbers
+from houkai.search.facts import Labels
+from houkai.search.in_file import InFile
+from houkai.search.resident import Resident
 from houkai.storage.eligible import ANY_COLLECTION, Filter, allows, condition
 from houkai.storage.journal import Tx
 from houkai.testing import HashingEmbedder
@@ -82,6 +89,52 @@ def test_sql_and_python_agree(many: list[dict[str, Any]], wheres: list[Filter]) 
                 by_sql = {id for (id,) in rows.fetchall()}
                 by_python = {id for id, image in stored.items() if allows(where, image)}
                 assert by_sql == by_python, where
+
+
+@settings(max_examples=60)
+@given(
+    many=st.lists(images, min_size=1, max_size=12),
+    later=st.lists(images, max_size=6),
+    wheres=st.lists(filters, min_size=8),
+    known=st.integers(0, 3),
+)
+def test_what_is_looked_up_and_what_is_held_agree(
+    many: list[dict[str, Any]], later: list[dict[str, Any]], wheres: list[Filter], known: int
+) -> None:
+    """If they differ, the second recall of a process shows what the first one hid."""
+    with MemoryStore(":memory:", embedder=EMBEDDER) as store:
+        held, in_file = Resident(), InFile()
+        fill(store, many)
+        with store.read() as connection:
+            held.at(connection)  # so that what follows is patched
+        fill(store, later)
+        with store.read() as connection:
+            pks = np.sort(numbers(connection, "select pk as number from memory", ()))
+            for where in (*wheres, Filter("default", NOW, known_by=known)):
+                looked_up, in_ram = in_file.at(connection), held.at(connection)
+                sql, values = condition(where)
+                rows = connection.execute(f"select m.pk from memory m where {sql}", values)
+                by_sql = sorted(pk for (pk,) in rows.fetchall())
+                for view in (looked_up, in_ram):
+                    found = view.few(where)
+                    assert found is not None
+                    assert found.tolist() == by_sql, where
+                    assert view.eligible(pks, where).tolist() == by_sql, where
+
+
+def test_every_field_of_a_filter_counts_in_arrays() -> None:
+    """A field that arrays do not know lets everything through in a process that stays."""
+    base = Filter("default", NOW)
+    facts = all_facts.of(apsw.Connection(":memory:"), Labels(), "memory", np.empty(0, np.int64))
+    asked: set[str] = set()
+
+    class Spy:
+        def __getattr__(self, name: str) -> Any:
+            asked.add(name)
+            return getattr(base, name)
+
+    all_facts.mask(facts, Spy(), 1, np.empty(0, np.int64))  # type: ignore[arg-type]
+    assert asked == set(Filter.__dataclass_fields__)
 
 
 @settings(max_examples=40)

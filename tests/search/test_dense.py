@@ -7,14 +7,15 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
+import apsw
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
 from houkai import MemoryStore
-from houkai.search import resident, sketches
+from houkai.search import in_file, resident, sketches
+from houkai.search.in_file import InFile
 from houkai.search.resident import Resident
-from houkai.search.sketches import InFile
 from tests.conftest import Opener
 from tests.support import run
 
@@ -112,7 +113,7 @@ def test_large_files_miss_next_to_nothing(
     size: int, kept: str, open_store: Opener, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Signs choose what is scored; nearly all of the true best must be among it."""
-    for module in (sketches, resident):
+    for module in (in_file, resident):
         monkeypatch.setattr(module, "EXACT", 100)
     monkeypatch.setattr(resident, "WHOLE", 10_000 if kept == "whole" else 100)
     monkeypatch.setattr(resident, "HOLD", 100 if kept == "as signs" else 10_000)
@@ -135,7 +136,7 @@ def test_few_dimensions_are_scored_exactly(
     open_store: Opener, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Three signs tell nothing apart, so every vector is looked at."""
-    for module in (sketches, resident):
+    for module in (in_file, resident):
         monkeypatch.setattr(module, "EXACT", 20)
     monkeypatch.setattr(sketches, "FLOOR", 10)
     rows = {f"text {n}": [float(np.cos(n)), float(np.sin(n)), 0.1 * n] for n in range(200)}
@@ -182,7 +183,7 @@ def test_a_warm_store_sees_what_another_wrote(
 ) -> None:
     """An agent that runs for days must know at once what the others learnt and forgot."""
     if not exact:
-        for module in (sketches, resident):
+        for module in (in_file, resident):
             monkeypatch.setattr(module, "EXACT", 50)
     warm, other = (open_store(embedder=EMBEDDER) for _ in range(2))
     id = warm.remember("topic0 first").id
@@ -227,11 +228,15 @@ def test_a_snapshot_older_than_the_copy_is_served_its_own(open_store: Opener) ->
     fill(store, 60)
     held = Resident()
     vector = EMBEDDER.query("topic1 question")
+
+    def near(connection: apsw.Connection) -> set[int]:
+        return set(held.at(connection).near(vector, store.where(), 1_000).pk.tolist())
+
     with store.read() as old:
-        before = set(held.nearest(old, vector, None, 1_000).pk.tolist())
+        before = near(old)
         store.remember("topic1 later")
         with store.read() as new:
-            later = set(held.nearest(new, vector, None, 1_000).pk.tolist())
-        again = set(held.nearest(old, vector, None, 1_000).pk.tolist())
+            later = near(new)
+        again = near(old)
     assert again == before
     assert len(later) == len(before) + 1

@@ -6,13 +6,16 @@ import math
 import re
 from collections import Counter
 
+import apsw
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from houkai import MemoryStore
-from houkai.search import lexical
-from houkai.search.query import understand
+from houkai.search.in_file import InFile
+from houkai.search.lexical import Lexicon
+from houkai.search.query import Query, understand
+from houkai.storage.eligible import Filter
 from houkai.testing import HashingEmbedder
 from tests.support import texts
 
@@ -20,6 +23,11 @@ EMBEDDER = HashingEmbedder(8)
 K1, B = 1.2, 0.75
 DATES = ["14", "novemb", "2023", "tuesdai"]
 """What the index holds of every memory's day, stemmed; the clock stands still."""
+
+
+def search(connection: apsw.Connection, query: Query, where: Filter) -> dict[int, float]:
+    """Return what the channel finds."""
+    return Lexicon(InFile().at(connection), query, where).search()
 
 
 def reference(documents: list[list[str]], query: list[str]) -> list[float]:
@@ -97,7 +105,7 @@ def test_scores_are_bm25(name: str, store: MemoryStore) -> None:
     store.remember_many(given)
     wanted = dict(zip(given, reference(list(tokens), terms), strict=True))
     with store.read() as connection:
-        found = lexical.search(connection, understand(query), store.where())
+        found = search(connection, understand(query), store.where())
         by_pk: dict[int, str] = dict(
             connection.execute("select pk, text from memory").fetchall()  # type: ignore[arg-type]
         )
@@ -141,7 +149,7 @@ def test_words_of_every_kind_are_found(
     store.remember(text)
     with store.read() as connection:
         for query, wanted in [*((q, True) for q in finding), *((q, False) for q in missing)]:
-            found = lexical.search(connection, understand(query), store.where())
+            found = search(connection, understand(query), store.where())
             held = [
                 connection.execute("select text from memory where pk = ?", (pk,)).get
                 for pk in found
@@ -166,7 +174,7 @@ def test_a_text_is_found_by_each_of_its_words(many: list[str]) -> None:
             for id, text in ids.items():
                 pk = connection.execute("select pk from memory where id = ?", (id,)).get
                 for word in re.findall(r"[^\W_]+", text):
-                    found = lexical.search(connection, understand(word), store.where())
+                    found = search(connection, understand(word), store.where())
                     assert pk in found, (text, word)
 
 
@@ -196,8 +204,8 @@ def test_the_words_of_a_collection_stay_its_own(store: MemoryStore) -> None:
     other.remember_many([f"zebra {n}" for n in range(30)])
     mine = store.remember("zebra of mine")
     with store.read() as connection:
-        found = lexical.search(connection, understand("zebra scope1 scope2"), store.where())
+        found = search(connection, understand("zebra scope1 scope2"), store.where())
         assert len(found) == 1
         everywhere = store.where(collection="*")
-        assert len(lexical.search(connection, understand("zebra"), everywhere)) == 31
+        assert len(search(connection, understand("zebra"), everywhere)) == 31
     assert [hit.memory.id for hit in store.recall("zebra")] == [mine.id]

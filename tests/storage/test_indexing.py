@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from houkai import MemoryStore
-from houkai.search import sketches
+from houkai.search import in_file
 from houkai.storage import indexing
 from houkai.testing import HashingEmbedder
 from tests.agreement import disagreements
@@ -28,7 +28,7 @@ def entered(store: MemoryStore) -> int:
 @pytest.fixture
 def few(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Have sketches asked though the file is small, and entered in small portions."""
-    monkeypatch.setattr(sketches, "EXACT", 5)
+    monkeypatch.setattr(in_file, "EXACT", 5)
     monkeypatch.setattr(indexing, "SLICE", 7)
     return
 

@@ -1,0 +1,157 @@
+"""The memories of a snapshot as the file holds them: nothing to load, so right for one recall."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import apsw
+import numpy as np
+
+from houkai.search import facts as all_facts
+from houkai.search.arrays import Ints, Matrix, Vector, bound, distinct, held, numbers
+from houkai.search.facts import Facts, Labels
+from houkai.search.sketches import EXACT, SHORT, Windows, as_windows, read_vectors, to_score
+from houkai.storage import indexing, vectors
+from houkai.storage.eligible import ANY_COLLECTION, Filter, condition
+from houkai.storage.rows import collection_pk
+from houkai.storage.vectors import EPOCH, WINDOWS
+
+KNN_LIMIT: Final = 4_096
+"""The largest k that vec0 answers."""
+ENOUGH: Final = 150
+"""Eligible memories with which a filtered search is content, if no more are asked for."""
+
+
+class InFile:
+    """A file that is asked, not held."""
+
+    def at(self, connection: apsw.Connection) -> FileView:
+        """Return the memories as the connection's snapshot has them."""
+        return FileView(connection)
+
+
+@dataclass(frozen=True)
+class FileView:
+    """The memories of one snapshot, looked up one by one; sqlite-vec tells which are near."""
+
+    connection: apsw.Connection
+    _labels: Labels = field(default_factory=Labels)
+
+    @property
+    def epoch(self) -> int:
+        """Return a number as long as which stays the same, a stored vector keeps its number."""
+        return int(self.connection.execute(EPOCH).get)
+
+    def near(self, vector: Vector, where: Filter, depth: int) -> Windows:
+        """Return eligible windows among which the nearest `depth` are, as far as can be told.
+
+        When a filter lets few of the nearest through, the circle widens, as long as that is less
+        work than to score all; all are returned if they are few, or while vec0 is filled anew.
+        """
+        few = self.few(where)
+        if few is not None:
+            return self.windows(few)
+        size = int(self.connection.execute("select count(*) from embedding").get)
+        reach = to_score(size, depth)
+        if len(vector) < SHORT or not vectors.is_filled(self.connection):
+            reach = size
+        while reach <= KNN_LIMIT:
+            near = self._nearest(vector, where, reach)
+            kept = self._kept(near, where)
+            share = max(len(kept.pk), 1) / max(1, len(near.pk))
+            enough = to_score(math.ceil(share * size), min(depth, ENOUGH))
+            if len(kept.pk) >= enough:
+                return kept
+            wider = max(2 * reach, math.ceil(1.2 * enough / share))
+            if wider > share * size:
+                break
+            reach = wider
+        return self.windows(self._listed(where, None))
+
+    def _nearest(self, vector: Vector, where: Filter, reach: int) -> Windows:
+        """Return the windows with the nearest sketches, and those that vec0 has not taken in."""
+        scope = None
+        if where.collection != ANY_COLLECTION:
+            scope = collection_pk(self.connection, where.collection) or 0
+        inside = "" if scope is None else "and collection = :scope"
+        rows = self.connection.execute(
+            f"""select v.rowid / :windows, e.pk from
+                  (select rowid from memory_vec
+                   where sketch match vec_bit(:sketch) and k = :k {inside}) v
+                cross join memory m on m.pk = v.rowid / :windows
+                cross join embedding e on e.text_hash = m.text_hash
+                  and e.model = (select value from meta where key = 'model')
+                  and e.window = v.rowid % :windows""",
+            {"sketch": vectors.sketch(vector), "k": reach, "windows": WINDOWS}
+            | ({} if scope is None else {"scope": scope}),
+        ).fetchall()
+        later = indexing.deferred(self.connection)
+        more = [] if later is None else self._from(later, scope)
+        return as_windows(sorted({*rows, *more}))
+
+    def _from(self, first: int, scope: int | None) -> list[tuple[Any, ...]]:
+        """Return (memory, embedding) of every window of the memories from a number on."""
+        return self.connection.execute(
+            """select m.pk, e.pk from memory m cross join embedding e on e.text_hash = m.text_hash
+                 and e.model = (select value from meta where key = 'model')
+               where m.pk >= :first and (:scope is null or m.collection = :scope)""",
+            {"scope": scope, "first": first},
+        ).fetchall()
+
+    def _kept(self, near: Windows, where: Filter) -> Windows:
+        pks = distinct(near.pk)
+        kept = self.eligible(pks, where)
+        if len(kept) == len(pks):
+            return near
+        inside = held(near.pk, kept)
+        return Windows(near.pk[inside], near.embedding[inside])
+
+    def few(self, where: Filter) -> Ints | None:
+        """Return the eligible memories in order, None if they are too many to score each."""
+        found = self._listed(where, EXACT + 1)
+        return found if len(found) <= EXACT else None
+
+    def _listed(self, where: Filter, limit: int | None) -> Ints:
+        sql, values = condition(where)
+        most = -1 if limit is None else limit
+        found = numbers(
+            self.connection,
+            f"select m.pk as number from memory m where {sql} limit :limit",
+            {**values, "limit": most},
+        )
+        return np.sort(found)
+
+    def eligible(self, pks: Ints, where: Filter) -> Ints:
+        """Return which of some numbers, given in order, are those of eligible memories."""
+        if not len(pks):
+            return pks
+        sql, values = condition(where, each=True)
+        return numbers(
+            self.connection,
+            f"""select m.pk as number from carray(:pks) a
+                cross join memory m on m.pk = a.value where {sql}""",
+            {**values, "pks": bound(pks)},
+        )
+
+    def windows(self, pks: Ints) -> Windows:
+        """Return all windows of some memories."""
+        if not len(pks):
+            return as_windows([])
+        return as_windows(
+            self.connection.execute(
+                """select m.pk, e.pk from carray(?) a cross join memory m on m.pk = a.value
+                   cross join embedding e on e.text_hash = m.text_hash
+                     and e.model = (select value from meta where key = 'model')""",
+                (bound(pks),),
+            ).fetchall()
+        )
+
+    def vectors(self, embeddings: Ints) -> Matrix:
+        """Return stored vectors by their numbers, in that order."""
+        return read_vectors(self.connection, embeddings)
+
+    def facts(self, pks: Ints) -> Facts:
+        """Return what ranking asks of memories, given in order."""
+        return all_facts.of(self.connection, self._labels, "memory", pks)
