@@ -120,6 +120,7 @@ class Commands(TyperGroup):
         command = typer.main.get_command(_part(ENTRIES[cmd_name]))
         parsing.lighten([command], ctx)
         _accept_place(command, [p for p in self.params if p.name in ("db", "collection")])
+        _speak_as_typed(command)
         return command
 
     def format_commands(self, _ctx: Any, formatter: Any) -> None:
@@ -158,6 +159,25 @@ def _accept_place(command: Any, places: list[Any]) -> None:
 def _place_late(ctx: Any, parameter: Any, value: str | None) -> None:
     if value is not None:
         setattr(ctx.obj, parameter.name, value)
+
+
+def _speak_as_typed(command: Any) -> None:
+    """Have a command's errors name options and arguments as its user types them."""
+    for child in getattr(command, "commands", {}).values():
+        _speak_as_typed(child)
+    run = command.invoke
+
+    def invoke(ctx: Any) -> Any:
+        try:
+            return run(ctx)
+        except HoukaiError as error:
+            from houkai.cli import wording  # only needed when something went wrong
+
+            wording.retell(error, command.params)
+            raise
+
+    if not hasattr(command, "commands"):
+        command.invoke = invoke
 
 
 app = typer.Typer(
