@@ -40,7 +40,8 @@ def recall(
     extra: list[dict[str, Any]] = [
         {"score": hit.score, **({"explain": hit[2]} if len(hit) > 2 else {})} for hit in hits
     ]
-    session.show_memories([hit.memory for hit in hits], format, extra)
+    keys = ("score", "explain") if given.get("explain") else ("score",)
+    session.show_memories([hit.memory for hit in hits], format, extra, keys=keys)
 
 
 def ranking(more: Mapping[str, Any]) -> dict[str, Any]:

@@ -148,3 +148,14 @@ def test_purge_asks_and_chooses(cli: Runner, filled: list[str]) -> None:
     assert cli("trash", "purge", filled[0][:8], "-y").out == "Dropped 1 memory for good.\n"
     assert cli("trash", "purge", "-y").out == "Dropped 2 memories for good.\n"
     assert cli("trash", "purge", filled[0], "-y").code == 3
+
+
+def test_a_merge_with_itself_is_refused_unasked(
+    cli: Runner, pair: list[str], answers: list[str]
+) -> None:
+    """To ask whether to do what will be refused wastes an answer."""
+    answers.append("y")
+    done = cli("merge", pair[0], pair[0][:8])
+    assert done.code == 1
+    assert done.err.startswith("Error: TARGET and OTHER must differ")
+    assert answers == ["y"]
