@@ -133,6 +133,9 @@ def test_trash_gives_back(cli: Runner, filled: list[str], path: Path) -> None:
     assert len(stored(path)) == 2
     kept = [json.loads(line)["memory_id"] for line in cli("trash", "list", "-f", "jsonl").lines]
     assert sorted(kept) == sorted(filled[:2])
+    assert cli("undo").code == 0
+    assert cli("trash", "list").err == "The trash is empty.\n"
+    assert cli("trash", "put", filled[0][:8], filled[1][:8]).code == 0
     assert cli("trash", "restore", filled[0][:8], filled[1]).code == 0
     assert sorted(m.text for m in stored(path)) == sorted(m.text for m in before)
     assert cli("trash", "restore", filled[0]).code == 3
