@@ -171,6 +171,7 @@ class AsyncMemoryStore:
     delete_tag = offload(ops.tags.delete_tag)
 
     trash = offload(ops.trash.trash)
+    trash_many = offload(ops.trash.trash_many)
     trash_list = offload(ops.trash.trash_list)
     trash_restore = offload(ops.trash.trash_restore)
     trash_purge = offload(ops.trash.trash_purge)

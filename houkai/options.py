@@ -5,12 +5,15 @@
 
 from __future__ import annotations
 
-from typing import TypedDict
+from typing import Annotated, Final, TypedDict
 
 from houkai import params
 from houkai.errors import InputError, shown
 from houkai.model import ExpandSpec, HybridWeights
-from houkai.rules import clean
+from houkai.rules import Doc, clean
+
+OBJECTS: Final = ("weights",)
+"""Records that a door takes as one; the fields of others lie flat, such as `expand_depth`."""
 
 
 class CoreFilter(TypedDict, total=False):
@@ -45,7 +48,10 @@ class RankingOptions(TypedDict, total=False):
 
     mode: params.Mode
     fusion: params.FusionName
-    weights: HybridWeights | None
+    weights: Annotated[
+        HybridWeights | None,
+        Doc("Weights of the weighted and rrf fusions; without fusion they mean weighted."),
+    ]
     min_cosine: params.MinCosine
     min_relevance: params.MinRelevance
     overfetch: params.Overfetch
@@ -71,6 +77,10 @@ class RecallOptions(MoreFilter, RankingOptions, total=False):
 
     as_of: params.RecallAsOf
     now: params.AskedAt
+
+
+class EvalOptions(CoreFilter, RecallOptions, total=False):
+    """The named options of a measurement."""
 
 
 class PackOptions(CoreFilter, RecallOptions, BudgetOptions, total=False):

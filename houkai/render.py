@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final, Literal, TextIO
 
@@ -97,8 +97,8 @@ class View:
     columns: Mapping[str, Cell]
 
 
-def memory_view(records: Sequence[Record]) -> View:
-    """Return the view of memories; scores, evidence and collections show where there are any."""
+def memory_view(records: Sequence[Record], keys: Collection[str] = ()) -> View:
+    """Return the view of memories with `keys` of score, explain, rel; collections where several."""
     fields: dict[str, Cell] = {
         "id": lambda r: r["id"],
         "type": lambda r: r["type"],
@@ -115,14 +115,14 @@ def memory_view(records: Sequence[Record]) -> View:
         "tags": lambda r: ", ".join(r["tags"]),
         "text": _text_and_marks,
     }
-    if records and "score" in records[0]:
+    if "score" in keys:
         fields["score"] = lambda r: f"{r['score']:.6g}"
         # Adding zero turns a rounded -0.0 into 0.0.
         columns = {"score": lambda r: f"{round(r['score'], 3) + 0.0:.3f}", **columns}
-    if records and "explain" in records[0]:
+    if "explain" in keys:
         fields["explain"] = lambda r: json_text(r["explain"], indent=None)
         columns["text"] = lambda r: f"{_text_and_marks(r)}\n{_evidence(r['explain'])}"
-    if records and "rel" in records[0]:
+    if "rel" in keys:
         fields["rel"] = lambda r: r["rel"]
         columns = {"rel": lambda r: r["rel"], **columns}
     if len({r["collection"] for r in records}) > 1:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, is_dataclass
 from functools import cache
 from types import NoneType, UnionType
 from typing import (
@@ -209,6 +209,11 @@ class Parameter:
     rule: Rule | None
     optional: bool
     words: tuple[Any, ...]
+
+    @property
+    def record(self) -> Any:
+        """Return the dataclass that it takes, if it takes one."""
+        return self.type if is_dataclass(self.type) else None
 
 
 @cache

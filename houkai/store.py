@@ -176,6 +176,7 @@ class MemoryStore(Store):
     delete_tag = ops.tags.delete_tag
 
     trash = ops.trash.trash
+    trash_many = ops.trash.trash_many
     trash_list = ops.trash.trash_list
     trash_restore = ops.trash.trash_restore
     trash_purge = ops.trash.trash_purge

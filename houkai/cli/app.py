@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import copy
 import gc
-import os
 import signal
 import sys
 from dataclasses import dataclass
@@ -21,7 +20,7 @@ from typer.core import TyperGroup
 
 from houkai.cli import parsing
 from houkai.cli.place import Place
-from houkai.errors import HoukaiError, NotFound
+from houkai.errors import HoukaiError
 
 
 @dataclass(frozen=True)
@@ -92,8 +91,6 @@ SECTIONS: Final[dict[str, tuple[Entry, ...]]] = {
 }
 ENTRIES: Final = {entry.name: entry for group in SECTIONS.values() for entry in group}
 
-NOT_THERE: Final = 3
-FAILED: Final = 1
 INTERRUPTED: Final = 130
 
 
@@ -120,6 +117,7 @@ class Commands(TyperGroup):
         command = typer.main.get_command(_part(ENTRIES[cmd_name]))
         parsing.lighten([command], ctx)
         _accept_place(command, [p for p in self.params if p.name in ("db", "collection")])
+        _speak_as_typed(command)
         return command
 
     def format_commands(self, _ctx: Any, formatter: Any) -> None:
@@ -158,6 +156,25 @@ def _accept_place(command: Any, places: list[Any]) -> None:
 def _place_late(ctx: Any, parameter: Any, value: str | None) -> None:
     if value is not None:
         setattr(ctx.obj, parameter.name, value)
+
+
+def _speak_as_typed(command: Any) -> None:
+    """Have a command's errors name options and arguments as its user types them."""
+    for child in getattr(command, "commands", {}).values():
+        _speak_as_typed(child)
+    run = command.invoke
+
+    def invoke(ctx: Any) -> Any:
+        try:
+            return run(ctx)
+        except HoukaiError as error:
+            from houkai.cli import wording  # only needed when something went wrong
+
+            wording.retell(error, command.params)
+            raise
+
+    if not hasattr(command, "commands"):
+        command.invoke = invoke
 
 
 app = typer.Typer(
@@ -220,24 +237,26 @@ def main() -> None:
     _prepare_streams()
     # Unwinds and so closes the file, where the signal's own effect would leave the log beside it.
     signal.signal(signal.SIGTERM, lambda number, _frame: sys.exit(128 + number))
-    try:
-        code = _run()
-        sys.stdout.flush()
-    except BrokenPipeError:
-        # The reader went away, which is its right; Python must not complain of it at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        code = FAILED
-    sys.exit(code)
+    sys.exit(_run())
 
 
 def _run() -> int:
     try:
-        typer.main.get_command(app).main(prog_name="houkai")
-    except HoukaiError as error:
-        _complain(error)
-        return NOT_THERE if isinstance(error, NotFound) else FAILED
+        code = _ended()
+        sys.stdout.flush()
+        return code
     except KeyboardInterrupt:
         return INTERRUPTED
+    except Exception as error:  # noqa: BLE001 - nobody is left to see it
+        from houkai.cli import ending
+
+        return ending.failed(error)
+
+
+def _ended() -> int:
+    """Run the command and return the code that it ends with by itself."""
+    try:
+        typer.main.get_command(app).main(prog_name="houkai")
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else int(end.code is not None)
     return 0
@@ -248,12 +267,3 @@ def _prepare_streams() -> None:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
-
-
-def _complain(error: HoukaiError) -> None:
-    from houkai import render  # only needed when something went wrong
-
-    print(f"Error: {render.one_line(error.line())}", file=sys.stderr)
-    for one in getattr(error, "conflicts", ()):
-        line = f"  {one.kind} {render.short(one.b.id)} {render.excerpt(one.b.text, 80)}"
-        print(line, file=sys.stderr)

@@ -55,8 +55,11 @@ def merge(
 
     Texts, tags and links of OTHER go to TARGET, and OTHER is deleted; undo takes both apart.
     """
+    from houkai.ops.curation import check_pair  # opening a store loads it anyway
+
     with session.opened(ctx) as store:
         ids = (store.find_id(target), store.find_id(other))
+        check_pair(*ids)
         found = [memory for memory in map(store.get, ids) if memory is not None]
         lines = [f"{render.short(m.id)} {render.excerpt(m.text, 80)}" for m in found]
         session.confirm("Fold the second into the first?", yes=yes, about=lines)

@@ -14,7 +14,7 @@ import typer
 from houkai import options as groups
 from houkai import params, render
 from houkai.cli import options, session
-from houkai.cli.recall import Expand, Weights, ranking
+from houkai.cli.recall import ranking
 from houkai.errors import InputError, NotFound
 
 if TYPE_CHECKING:
@@ -56,19 +56,17 @@ VIEW: Final = render.View(
 )
 
 
-class EvalOptions(groups.RecallOptions, total=False):
+class EvalOptions(groups.EvalOptions, total=False):
     """How to ask."""
 
     k: params.K
 
 
 @app.command("eval")
-@options.takes(EvalOptions, leave=("weights", "expand", "collection"))
+@options.takes(EvalOptions, leave=("collection",))
 def evaluate(
     ctx: typer.Context,
     gold: Gold,
-    weight: Weights = None,
-    expand: Expand = None,
     per_case: PerCase = False,
     as_json: options.AsJson = False,
     **more: Any,
@@ -77,7 +75,7 @@ def evaluate(
 
     Ids may be shortened as for every command; one that is unknown is an error. Nothing is touched.
     """
-    given = ranking(more, weight, expand)
+    given = ranking(more)
     with session.opened(ctx) as store:
         cases = list(_cases(store, gold, forgotten="as_of" in given))
         result = store.eval_recall(cases, **given)

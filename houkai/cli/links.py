@@ -93,7 +93,8 @@ def neighbors(
     """
     with session.opened(ctx) as store:
         found = store.neighbors(store.find_id(id), **options.given(more))
-    session.show_memories([one.memory for one in found], format, [{"rel": r} for _, r in found])
+    rels = [{"rel": rel} for _, rel in found]
+    session.show_memories([one.memory for one in found], format, rels, keys=("rel",))
 
 
 @app.command("graph")
@@ -131,4 +132,5 @@ def path(
     if not steps:
         print("No chain of links joins the two.", file=sys.stderr)
         raise typer.Exit(1)
-    session.show_memories([memory for memory, _ in steps], format, [{"rel": r} for _, r in steps])
+    rels = [{"rel": rel} for _, rel in steps]
+    session.show_memories([memory for memory, _ in steps], format, rels, keys=("rel",))

@@ -7,13 +7,23 @@ flag by being written down once.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Annotated, Any, Final, Literal, TypedDict, TypeVar, get_args
 
 import typer
 
 from houkai import params, render
-from houkai.rules import AsMoment, AsNames, AsSeconds, Between, Doc, Parameter, parameters
+from houkai.options import OBJECTS
+from houkai.rules import (
+    AsMoment,
+    AsNames,
+    AsSeconds,
+    AsWords,
+    Between,
+    Doc,
+    Parameter,
+    parameters,
+)
 
 Command = TypeVar("Command", bound=Callable[..., None])
 
@@ -38,6 +48,9 @@ FLAGS: Final[Mapping[str, tuple[str, ...]]] = {
     "threshold": ("--threshold", "-T"),
     "token_budget": ("--budget", "-b"),
     "older_than_days": ("--older-than",),
+    "weights": ("--weight", "-w"),
+    "expand_depth": ("--expand", "-x"),
+    "expand_rels": ("--expand-rel",),
 }
 
 
@@ -89,21 +102,30 @@ def takes(group: type, *, leave: tuple[str, ...] = ()) -> Callable[[Command], Co
         signature = inspect.signature(command, eval_str=True)
         own = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
         taken = {p.name for p in own} | set(leave)
-        more = [
-            _option(name, parameter)
-            for name, parameter in parameters(group).items()
-            if name not in taken
-        ]
+        more = [_option(name, parameter) for name, parameter in _flat(group) if name not in taken]
         command.__signature__ = signature.replace(parameters=own + more)  # type: ignore[attr-defined]
         return command
 
     return decorate
 
 
+def _flat(group: type) -> Iterator[tuple[str, Parameter]]:
+    """Yield the parameters of a group, with the fields of a record in the place of the record."""
+    for name, parameter in parameters(group).items():
+        if parameter.record and name not in OBJECTS:
+            for field, part in parameters(parameter.record).items():
+                yield f"{name}_{field}", part
+        else:
+            yield name, parameter
+
+
 def _option(name: str, parameter: Parameter) -> inspect.Parameter:
     kind, metavar = _kind(parameter)
     flags = FLAGS.get(name, ("--" + name.replace("_", "-"),))
-    info = typer.Option(*flags, help=parameter.doc, metavar=metavar, show_default=False)
+    doc = parameter.doc
+    if parameter.record:
+        doc += f" NAME is one of: {', '.join(parameters(parameter.record))}."
+    info = typer.Option(*flags, help=doc, metavar=metavar, show_default=False)
     return inspect.Parameter(
         name,
         inspect.Parameter.KEYWORD_ONLY,
@@ -118,9 +140,13 @@ def _kind(parameter: Parameter) -> tuple[Any, str | None]:
         return Literal[parameter.words], "|".join(parameter.words)
     if parameter.words:
         return int, "|".join(map(str, parameter.words))
+    if parameter.record:
+        return list[str], "NAME=X"
     match parameter.rule:
         case AsNames():
             return list[str], "NAME"
+        case AsWords(words):
+            return list[str], "|".join(words)
         case Between(whole=True):
             return int, "N"
         case Between():

@@ -10,7 +10,7 @@ import typer
 from houkai import options as groups
 from houkai import params
 from houkai.cli import options, session
-from houkai.cli.recall import Expand, Weights, ranking
+from houkai.cli.recall import ranking
 from houkai.cli.remember import spoken
 
 if TYPE_CHECKING:
@@ -51,29 +51,25 @@ class ContextOptions(groups.PackOptions, total=False):
 
 
 @app.command("pack")
-@options.takes(PackOptions, leave=("weights", "expand"))
+@options.takes(PackOptions)
 def pack(
     ctx: typer.Context,
     query: options.Query,
-    weight: Weights = None,
-    expand: Expand = None,
     format: Form = "text",
     **more: Any,
 ) -> None:
     """Pack the answers to a query into a block for a prompt."""
-    given = ranking(more, weight, expand)
+    given = ranking(more)
     with session.opened(ctx) as store:
         result = store.recall_pack(query, **given)
     _show(result, format)
 
 
 @app.command("auto-context")
-@options.takes(ContextOptions, leave=("weights", "expand"))
+@options.takes(ContextOptions)
 def auto_context(
     ctx: typer.Context,
     task: Task,
-    weight: Weights = None,
-    expand: Expand = None,
     format: Form = "text",
     **more: Any,
 ) -> None:
@@ -81,7 +77,7 @@ def auto_context(
 
     The task may come from a pipe: cat ticket.md | houkai auto-context -
     """
-    given = ranking(more, weight, expand)
+    given = ranking(more)
     with session.opened(ctx) as store:
         result = store.auto_context_pack(spoken(task), **given)
     _show(result, format)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
@@ -16,27 +16,6 @@ from houkai.rules import parameters
 
 app = typer.Typer()
 
-Weights = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--weight",
-        "-w",
-        metavar="NAME=X",
-        show_default=False,
-        help="A weight of the weighted and rrf fusions, such as recency=0.3; may be repeated.",
-    ),
-]
-Expand = Annotated[
-    int | None,
-    typer.Option(
-        "--expand",
-        "-x",
-        metavar="DEPTH",
-        show_default=False,
-        help="Also show memories linked to the hits, up to so many links away.",
-    ),
-]
-
 
 class RecallOptions(groups.CoreFilter, groups.RecallOptions, total=False):
     """What `recall` takes beside the query."""
@@ -47,34 +26,32 @@ class RecallOptions(groups.CoreFilter, groups.RecallOptions, total=False):
 
 
 @app.command("recall")
-@options.takes(RecallOptions, leave=("weights", "expand"))
+@options.takes(RecallOptions)
 def recall(
     ctx: typer.Context,
     query: options.Query,
-    weight: Weights = None,
-    expand: Expand = None,
     format: options.Output = "auto",
     **more: Any,
 ) -> None:
     """Find the memories that answer a query, best first."""
-    given = ranking(more, weight, expand)
+    given = ranking(more)
     with session.opened(ctx) as store:
         hits = store.recall(query, **given)
     extra: list[dict[str, Any]] = [
         {"score": hit.score, **({"explain": hit[2]} if len(hit) > 2 else {})} for hit in hits
     ]
-    session.show_memories([hit.memory for hit in hits], format, extra)
+    keys = ("score", "explain") if given.get("explain") else ("score",)
+    session.show_memories([hit.memory for hit in hits], format, extra, keys=keys)
 
 
-def ranking(
-    more: Mapping[str, Any], weight: Sequence[str] | None, expand: int | None
-) -> dict[str, Any]:
+def ranking(more: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options that the user gave, with what is written otherwise than in the library."""
     given = options.given(more)
-    if weight:
-        given["weights"] = weights(weight)
-    if expand is not None:
-        given["expand"] = ExpandSpec(depth=expand)
+    if "weights" in given:
+        given["weights"] = weights(given["weights"])
+    walk = {name: given.pop(f"expand_{name}", None) for name in parameters(ExpandSpec)}
+    if walk := options.given(walk):
+        given["expand"] = ExpandSpec(**walk)
     return given
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -66,12 +66,16 @@ def note(text: str) -> None:
 
 
 def show_memories(
-    memories: Sequence[Memory], format: render.Format, extra: Sequence[dict[str, Any]] = ()
+    memories: Sequence[Memory],
+    format: render.Format,
+    extra: Sequence[dict[str, Any]] = (),
+    *,
+    keys: Collection[str] = (),
 ) -> None:
-    """Print memories, each with the extra keys that go with it."""
+    """Print memories, each with what goes with it under `keys`."""
     beside = extra or [{}] * len(memories)
     records = [{**memory.to_dict(), **more} for memory, more in zip(memories, beside, strict=True)]
-    show_records(records, render.memory_view(records), format, "No memories found.")
+    show_records(records, render.memory_view(records, keys), format, "No memories found.")
 
 
 def show_memory(memory: Memory, format: render.Format, text: str) -> None:

@@ -60,12 +60,18 @@ class PurgeOptions(TypedDict, total=False):
 
 @app.command("put")
 def put(ctx: typer.Context, ids: options.Ids) -> None:
-    """Put memories into the trash, from where they can be restored."""
+    """Put memories into the trash, from where they can be restored.
+
+    Several are one operation: one undo brings all of them back.
+    """
     with session.opened(ctx) as store:
-        for id in dict.fromkeys(map(store.find_id, ids)):
-            if not store.trash(id):
-                raise NotFound(f"{id} was forgotten by somebody else meanwhile.")
+        found = list(dict.fromkeys(map(store.find_id, ids)))
+        gone = store.trash_many(found)
+        for id in gone:
             session.say(f"Put {render.short(id)} into the trash.")
+        missed = [id for id in found if id not in gone]
+        if missed:
+            raise NotFound(f"{missed[0]} was forgotten by somebody else meanwhile.")
 
 
 @app.command("list")

@@ -16,12 +16,11 @@ from houkai.errors import InputError, NotFound, shown
 from houkai.handle import Store
 from houkai.limits import K_ON_WIRES
 from houkai.ops.listing import find_id
+from houkai.options import OBJECTS
 from houkai.rules import AsId, AsIds, AsNames, Between, Parameter, clean, parameters, unfold
 
 WIRE_RULES: Final = {"k": Between(0, K_ON_WIRES, whole=True)}
 """Limits that only a caller from outside needs."""
-OFF_WIRES: Final = ("store", "weights")
-"""What a wire never takes: the store itself, and the weights of a library user's own ranking."""
 
 
 @dataclass(frozen=True)
@@ -49,9 +48,9 @@ def arguments(form: Callable[..., Any]) -> Mapping[str, Argument]:
     signature = inspect.signature(form).parameters
     found: dict[str, Argument] = {}
     for name, parameter in parameters(form).items():
-        if name in OFF_WIRES or _is_callable(parameter.type):
+        if name == "store" or _is_callable(parameter.type):
             continue
-        if (group := _group_of(parameter)) is not None:
+        if (group := _group_of(name, parameter)) is not None:
             for field, part in parameters(group).items():
                 found[f"{name}_{field}"] = Argument(part, None, group, field, name)
         else:
@@ -61,8 +60,8 @@ def arguments(form: Callable[..., Any]) -> Mapping[str, Argument]:
     return found
 
 
-def _group_of(parameter: Parameter) -> Any:
-    return parameter.type if is_dataclass(parameter.type) else None
+def _group_of(name: str, parameter: Parameter) -> Any:
+    return None if name in OBJECTS else parameter.record
 
 
 def _is_callable(hint: Any) -> bool:
@@ -95,6 +94,8 @@ def _value(store: Store, name: str, argument: Argument, value: Any) -> Any:
         if not isinstance(value, list):
             raise InputError(f"{name} must be a list, got {shown(value)}.")
         return [_as_item(item, one) for one in value]
+    if parameter.record:
+        return _as_record(name, parameter.record, value)
     value = _as_names(parameter, value)
     if name in WIRE_RULES:
         WIRE_RULES[name].clean(name, value)
@@ -125,6 +126,17 @@ def _as_item(item: Any, given: Any) -> Any:
         for name, value in given.items()
         if value is not None
     }
+
+
+def _as_record(name: str, kind: Any, given: Any) -> Any:
+    if not isinstance(given, Mapping):
+        raise InputError(f"{name} must be an object, got {shown(given)}.")
+    known = parameters(kind)
+    for key in given:
+        if key not in known:
+            raise InputError(f"{name} has no field {shown(key)}; it has: {', '.join(known)}.")
+    kept = {key: value for key, value in given.items() if value is not None}
+    return kind(**clean(kind, kept, prefix=f"{name}."))
 
 
 def _as_names(parameter: Parameter, value: Any) -> Any:

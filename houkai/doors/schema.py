@@ -17,6 +17,7 @@ from houkai.rules import (
     Between,
     Parameter,
     Rule,
+    parameters,
     unfold,
 )
 
@@ -35,7 +36,10 @@ _NO_BOUND: Final = 2**53
 
 def of_parameter(parameter: Parameter) -> Schema:
     """Return the schema of a parameter, with its sentence."""
-    found = of(parameter.type) if parameter.rule is None else _of_rule(parameter.rule)
+    if parameter.record:
+        found = _of_fields(parameter.record)
+    else:
+        found = of(parameter.type) if parameter.rule is None else _of_rule(parameter.rule)
     return {**found, "description": parameter.doc} if parameter.doc else found
 
 
@@ -100,6 +104,16 @@ def _of_record(record: Any) -> Schema:
     properties = {name: of(hint) for name, hint in get_type_hints(record).items()}
     required = [name for name in properties if name in record.__required_keys__]
     return {"type": "object", "properties": properties, "required": required}
+
+
+def _of_fields(record: Any) -> Schema:
+    """Return the schema of a dataclass that is one argument: every field with its bounds."""
+    defaults = {field.name: field.default for field in fields(record)}
+    properties = {
+        name: {**of_parameter(one), "default": defaults[name]}
+        for name, one in parameters(record).items()
+    }
+    return {"type": "object", "properties": properties, "additionalProperties": False}
 
 
 def _of_item(item: Any) -> Schema:

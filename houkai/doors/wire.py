@@ -17,7 +17,7 @@ from houkai.ops.table import Operation
 
 EXPERT: Final = re.compile(
     r"batch_size|compress.*|dedup_threshold|diversity|expand_.*|explain|fusion|graph|header"
-    r"|include_expired|include_retired|max_items|max_phrases|overfetch|position|touch|ttl_seconds"
+    r"|include_expired|include_retired|max_items|max_phrases|overfetch|position|touch|ttl_seconds|weights"
 )
 """What an agent hardly ever sets; taken by every door, but shown only where all is."""
 

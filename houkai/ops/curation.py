@@ -38,13 +38,18 @@ def merge(
     """
     given = {"target_id": target_id, "other_id": other_id, "separator": separator}
     target, other, joint = clean(merge, given).values()
-    if target == other:
-        raise InputError("target_id and other_id must differ: a memory cannot merge with itself.")
+    check_pair(target, other)
     for _ in range(TRIES):
         merged = _merge_as_read(store, target, other, joint)
         if merged is not None:
             return merged
     raise Busy("The two memories are being edited faster than they can be merged.")
+
+
+def check_pair(target: str, other: str) -> None:
+    """Refuse to merge a memory with itself. Raises InputError."""
+    if target == other:
+        raise InputError("target_id and other_id must differ: a memory cannot merge with itself.")
 
 
 def _merge_as_read(store: Store, target: str, other: str, joint: str) -> Memory | None:

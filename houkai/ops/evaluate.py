@@ -44,7 +44,7 @@ def eval_recall(
         Doc("Questions, each with the ids of the memories that answer it."),
     ],
     k: params.K = 5,
-    **named: Unpack[options.RecallOptions],
+    **named: Unpack[options.EvalOptions],
 ) -> EvalResult:
     """Measure recall, precision, MRR, MAP and nDCG of recall on questions with known answers.
 

@@ -25,6 +25,7 @@ _WITH_PREVIOUS: Final = """from change c
   join operation o on o.seq in (p.operation, c.operation)
   where c.operation = ?"""
 """The changes of an operation, each with the one before it of the same row if there is one."""
+NOTHING_CHANGED: Final = "Nothing was changed; other operations can be undone by their numbers."
 
 
 class Plan(NamedTuple):
@@ -108,7 +109,7 @@ def _refuse_unrecorded(connection: apsw.Connection, seq: int) -> None:
     if seq <= chain.anchor(connection).seq:
         raise Diverged(
             f"Operation {seq} cannot be undone: the journal was pruned beyond it.",
-            hint="Nothing was changed.",
+            hint=NOTHING_CHANGED,
         )
     purged = connection.execute(
         f"select c.key {_WITH_PREVIOUS} and (c.digest is not null or p.digest is not null) limit 1",
@@ -117,7 +118,7 @@ def _refuse_unrecorded(connection: apsw.Connection, seq: int) -> None:
     if purged is not None:
         raise Diverged(
             f"Operation {seq} cannot be undone: {purged} was purged from the trash.",
-            hint="Nothing was changed.",
+            hint=NOTHING_CHANGED,
         )
     blind: int | None = connection.execute(
         f"select o.seq {_WITH_PREVIOUS} and o.meta ->> '$.images' = 0 limit 1", (seq,)
@@ -126,7 +127,7 @@ def _refuse_unrecorded(connection: apsw.Connection, seq: int) -> None:
         raise Diverged(
             f"Operation {blind} was made with the journal off,"
             f" so operation {seq} cannot be undone.",
-            hint="Nothing was changed.",
+            hint=NOTHING_CHANGED,
         )
 
 

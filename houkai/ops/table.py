@@ -84,6 +84,7 @@ OPERATIONS: Final = (
     Operation(tags.merge_tags, "POST /tags/merge", "write", True),
     Operation(tags.delete_tag, "DELETE /tags/{tag}", "write", True),
     Operation(trash.trash, "POST /trash", "destroy", True),
+    Operation(trash.trash_many, "POST /trash/batch", "destroy", True),
     Operation(trash.trash_list, "GET /trash"),
     Operation(trash.trash_restore, "POST /trash/restore", "write", True),
     Operation(trash.trash_purge, "POST /trash/purge", "destroy", True),

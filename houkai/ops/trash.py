@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 from houkai import params
@@ -26,24 +27,40 @@ def trash(store: Store, memory_id: params.MemoryId) -> bool:
     It is gone for every other operation, with its links, and what it superseded is shown again.
     """
     id = clean(trash, {"memory_id": memory_id})["memory_id"]
+    return bool(_trash(store, [id]))
 
-    def work(tx: Tx) -> bool:
-        image = tx.get("memory", id)
-        if image is None or image["collection"] != store.collection:
-            return False
-        kept = {
-            "collection": store.collection,
-            "deleted_at": tx.at,
-            "actor": store.actor,
-            "memory": image,
-            "links": [list(link) for link in removal.links_of(tx.connection, id)],
-            "hidden": removal.hidden_by(tx.connection, id),
-        }
-        tx.put("trash", id, kept)
-        removal.remove(tx, id)
-        return True
+
+def trash_many(store: Store, memory_ids: params.MemoryIds) -> list[str]:
+    """Put memories into the trash in one operation, so that one undo brings all back.
+
+    Each can still be restored alone. Return the ids of those that were there.
+    """
+    return _trash(store, clean(trash_many, {"memory_ids": memory_ids})["memory_ids"])
+
+
+def _trash(store: Store, ids: Sequence[str]) -> list[str]:
+    def work(tx: Tx) -> list[str]:
+        present = list(memories.numbers(tx.connection, ids, store.collection))
+        # What ties them to each other is kept with each, before the first of them goes.
+        kept = {id: _whole(store, tx, id) for id in present}
+        for id in present:
+            tx.put("trash", id, kept[id])
+            removal.remove(tx, id)
+        return present
 
     return store.write("trash", work)
+
+
+def _whole(store: Store, tx: Tx, id: str) -> Image:
+    """Return what the trash keeps of a memory: its image, and all that hangs on it."""
+    return {
+        "collection": store.collection,
+        "deleted_at": tx.at,
+        "actor": store.actor,
+        "memory": tx.get("memory", id),
+        "links": [list(link) for link in removal.links_of(tx.connection, id)],
+        "hidden": removal.hidden_by(tx.connection, id),
+    }
 
 
 def trash_list(store: Store) -> list[TrashEntry]:

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 
 import apsw
 
-from houkai import params
+from houkai import clock, params
 from houkai.errors import Diverged, InputError, NotFound
 from houkai.handle import Store
 from houkai.model import Difference, JournalEntry, UndoPreview
@@ -81,8 +81,9 @@ def undo_since(
 ) -> list[JournalEntry]:
     """Undo all done at or after a moment, of a memory, an actor or a session when given.
 
-    Newest first, in one transaction: where one operation cannot be undone none is, and the error
-    names it. Undos made since that moment are taken back too. A redo of any brings all back.
+    Newest first, in one transaction: where one operation cannot be undone, as after a purge, none
+    is, and the error names it and the moment from which all can be. Undos made since that moment
+    are taken back too. A redo of any brings all back.
     Return the entries of the undos. Raises InputError, Diverged.
     """
     given = {"since": since, "memory_id": memory_id, "actor": actor, "session": session}
@@ -90,7 +91,7 @@ def undo_since(
 
     def work(tx: Tx, done: Sequence[Done]) -> Done | None:
         seq = choose(tx.connection, done)
-        return None if seq is None else Done(seq, carry_out(tx, plan(tx.connection, seq)))
+        return None if seq is None else Done(seq, _carry_out(tx, plan(tx.connection, seq), done))
 
     act = store.act("undo", batch=str(uuid.uuid4()))
     done = store.db.write(recorded_series(act, store.settings.clock, work))
@@ -144,6 +145,26 @@ def redo(store: Store, operation: JournalEntry | str | int | None = None) -> Jou
     return None if seq is None else _entry(store, seq)
 
 
+def _carry_out(tx: Tx, planned: Plan, done: Sequence[Done]) -> int:
+    """Undo one operation more; a refusal that stands for ever names the moment after it."""
+    try:
+        return carry_out(tx, planned)
+    except Diverged as refused:
+        if not refused.rows and (since := _moment_after(tx.connection, planned.seq, done)):
+            refused.hint += f" All after it can be: since {since!r} ({clock.iso(since)})."
+        raise
+
+
+def _moment_after(connection: apsw.Connection, seq: int, done: Sequence[Done]) -> float | None:
+    """Return when the first of those that are done was done, where that was later."""
+    moment: float | None = connection.execute(
+        """select min(at) from operation where seq in (select value from json_each(?))
+           and at > (select at from operation where seq = ?)""",
+        (json.dumps([one.seq for one in done]), seq),
+    ).get
+    return moment
+
+
 class _Rehearsal:
     """What the steps of an undo that is not meant would make of each row."""
 
@@ -166,7 +187,7 @@ class _Rehearsal:
         for kind, key, before, _ in planned.pairs:
             self._now.setdefault((kind, key), tx.get(kind, key))
             self._then[kind, key] = before
-        return Done(seq, carry_out(tx, planned))
+        return Done(seq, _carry_out(tx, planned, done))
 
     def preview(self, store: Store, refused: Diverged | None = None) -> UndoPreview:
         """Return what was found."""

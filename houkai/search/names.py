@@ -22,7 +22,9 @@ SHORTEST: Final = 3
 WORDS: Final = 12
 """Words of a question that are looked up."""
 COMMON: Final = 100
-"""Memories from which on a name says nothing about any of them."""
+"""Eligible memories from which on a name says nothing about any of them."""
+REACH: Final = 10_000
+"""Memories from which on a name says nothing of those either that a filter leaves of them."""
 
 
 def carrying(connection: apsw.Connection, query: Query, where: Filter) -> dict[int, float]:
@@ -38,34 +40,45 @@ def carrying(connection: apsw.Connection, query: Query, where: Filter) -> dict[i
         return {}  # which is the rule, and one look tells it
     for word in asked:
         found = _carriers(connection, f"{inside}names : {word}", where)
-        for pk in found if len(found) <= COMMON else ():
+        for pk in found:
             worth[pk] += 1 / len(found)
     return {pk: min(1.0, value) for pk, value in worth.items()}
 
 
 def _any(connection: apsw.Connection, match: str) -> bool:
+    return _goes_beyond(connection, "memory", match, 0)
+
+
+def _goes_beyond(connection: apsw.Connection, table: str, match: str, count: int) -> bool:
+    """Say whether more than a number of memories match, eligible or not."""
     return bool(
         connection.execute(
-            "select exists (select 1 from memory_fts where memory_fts match ?)", (match,)
+            f"""select exists
+                (select 1 from {table}_fts where {table}_fts match ? limit 1 offset ?)""",
+            (match, count),
         ).get
     )
 
 
 def _carriers(connection: apsw.Connection, match: str, where: Filter) -> list[int]:
-    """Return up to one more than are too many."""
-    found = _matches(connection, match, where, past=False)
-    if where.known_by is not None:
-        found += [-pk for pk in _matches(connection, match, where, past=True)]
-    return found
+    """Return the eligible memories that match; none where there are too many to tell apart."""
+    tables = {"memory": 1} if where.known_by is None else {"memory": 1, "past": -1}
+    if any(_goes_beyond(connection, table, match, REACH) for table in tables):
+        return []
+    found = [
+        sign * pk
+        for table, sign in tables.items()
+        for pk in _eligible(connection, match, where, table)
+    ]
+    return found if len(found) <= COMMON else []
 
 
-def _matches(connection: apsw.Connection, match: str, where: Filter, *, past: bool) -> list[int]:
-    sql, values = condition(where, past=past, each=True)
-    table = "past" if past else "memory"
+def _eligible(connection: apsw.Connection, match: str, where: Filter, table: str) -> list[int]:
+    """Return the eligible ones that match, up to one more than are too many."""
+    sql, values = condition(where, past=table == "past", each=True)
     rows: list[tuple[Any, ...]] = connection.execute(
-        f"""select m.pk from (select rowid from {table}_fts where {table}_fts match :match
-                              limit :limit) f
-            cross join {table} m on m.pk = f.rowid where {sql}""",
+        f"""select m.pk from {table}_fts f cross join {table} m on m.pk = f.rowid
+            where {table}_fts match :match and {sql} limit :limit""",
         {**values, "match": match, "limit": COMMON + 1},
     ).fetchall()
     return [pk for (pk,) in rows]

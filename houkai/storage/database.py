@@ -30,7 +30,9 @@ class Database:
     """A memory file, or a private database in RAM for the path ":memory:"."""
 
     def __init__(self, path: str | os.PathLike[str], *, durability: Durability = "full") -> None:
-        self.path: Path | None = None if os.fspath(path) == MEMORY else Path(path).expanduser()
+        # Absolute, so that it means the same file wherever the process goes from here.
+        is_file = os.fspath(path) != MEMORY
+        self.path: Path | None = Path(path).expanduser().absolute() if is_file else None
         self.name = MEMORY if self.path is None else str(self.path)
         self.durability: Durability = durability
         self.read_only = False

@@ -174,7 +174,12 @@ def test_recall_leaves_a_trace_only_when_asked(cli: Runner, filled: list[str]) -
 def test_recall_of_nothing_stays_parseable(cli: Runner, path: Path) -> None:
     """A script that reads an empty answer must find an empty answer, not prose."""
     MemoryStore(path).close()
-    assert cli("recall", "x").out == "id\ttype\timportance\ttags\tcreated_at\ttext\n"
+    for more in ([], ["--explain"]):
+        nothing = cli("recall", "x", *more).out
+        cli("remember", "x")
+        assert nothing == cli("recall", "x", *more).lines[0] + "\n"
+        cli("undo")
+    assert nothing.endswith("\ttext\tscore\texplain\n")
     done = cli("recall", "x", "-f", "json")
     assert (done.out, done.err) == ("[]\n", "No memories found.\n")
 
@@ -190,3 +195,20 @@ def test_recall_tells_what_it_could_not_do(
     assert done.out
     assert done.err.startswith("Note: Recall by words only")
     assert done.err.count("\n") == 1
+
+
+def test_neighbors_of_nothing_have_the_same_columns(cli: Runner, filled: list[str]) -> None:
+    """A script that cuts the relation out must find its column where there are no rows too."""
+    nothing = cli("neighbors", filled[0]).out
+    cli("link", filled[0], filled[1])
+    assert nothing == cli("neighbors", filled[0]).lines[0] + "\n"
+
+
+def test_stats_name_the_file_from_anywhere(
+    cli: Runner, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A path as it was typed means nothing to somebody in another folder."""
+    MemoryStore(path).close()
+    monkeypatch.chdir(path.parent)
+    told = json.loads(cli("--db", path.name, "stats", "--json").out)
+    assert told["path"] == str(path)

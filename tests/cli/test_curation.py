@@ -133,6 +133,9 @@ def test_trash_gives_back(cli: Runner, filled: list[str], path: Path) -> None:
     assert len(stored(path)) == 2
     kept = [json.loads(line)["memory_id"] for line in cli("trash", "list", "-f", "jsonl").lines]
     assert sorted(kept) == sorted(filled[:2])
+    assert cli("undo").code == 0
+    assert cli("trash", "list").err == "The trash is empty.\n"
+    assert cli("trash", "put", filled[0][:8], filled[1][:8]).code == 0
     assert cli("trash", "restore", filled[0][:8], filled[1]).code == 0
     assert sorted(m.text for m in stored(path)) == sorted(m.text for m in before)
     assert cli("trash", "restore", filled[0]).code == 3
@@ -148,3 +151,14 @@ def test_purge_asks_and_chooses(cli: Runner, filled: list[str]) -> None:
     assert cli("trash", "purge", filled[0][:8], "-y").out == "Dropped 1 memory for good.\n"
     assert cli("trash", "purge", "-y").out == "Dropped 2 memories for good.\n"
     assert cli("trash", "purge", filled[0], "-y").code == 3
+
+
+def test_a_merge_with_itself_is_refused_unasked(
+    cli: Runner, pair: list[str], answers: list[str]
+) -> None:
+    """To ask whether to do what will be refused wastes an answer."""
+    answers.append("y")
+    done = cli("merge", pair[0], pair[0][:8])
+    assert done.code == 1
+    assert done.err.startswith("Error: TARGET and OTHER must differ")
+    assert answers == ["y"]

@@ -18,14 +18,14 @@ from tests.cli.conftest import Runner
 ROOT: Any = typer.main.get_command(app.app)
 GIVEN_OTHERWISE = {
     "remember": {"text", "contradiction_fn"},
-    "recall": {"query", "reranker", "weights"},
+    "recall": {"query", "reranker", "expand"},
     "list": set[str](),
     "edit": {"memory_id"},
     "journal tail": {"limit"},
     "undo": set[str](),
-    "pack": {"query", "reranker", "token_counter", "weights"},
-    "auto-context": {"reranker", "token_counter", "weights"},
-    "eval": {"cases", "weights", "collection"},
+    "pack": {"query", "reranker", "token_counter", "expand"},
+    "auto-context": {"reranker", "token_counter", "expand"},
+    "eval": {"cases", "collection", "expand"},
     "conflicts": {"memory_id"},
     "neighbors": {"memory_id"},
     "path": {"from_id", "to_id"},
@@ -137,3 +137,17 @@ def test_weights_are_read() -> None:
     for wrong in ("recency", "recency=much", "charm=1"):
         with pytest.raises(InputError):
             weights([wrong])
+
+
+def test_expansion_is_chosen_in_full(cli: Runner) -> None:
+    """Expansion by depth alone could neither choose relations nor bound what it brings."""
+    one = cli("remember", "Anna lands at nine").out.strip()
+    two = cli("remember", "zzz qqq").out.strip()
+    cli("link", one, two, "--rel", "derived_from")
+
+    def found(*more: str) -> bool:
+        return two in cli("recall", "Anna", "-k", "1", "--format", "tsv", *more).out
+
+    assert not found("--expand", "1")
+    assert found("--expand-rel", "derived_from")
+    assert not found("--expand-rel", "derived_from", "--expand-cap", "0")

@@ -76,7 +76,7 @@ def test_a_bad_spec_is_one_line(run: Run, capsys: pytest.CaptureFixture[str]) ->
     assert run("reembed", "--embedder", "gpt") == 1
     out, err = capsys.readouterr()
     assert out == ""
-    assert err.startswith("Error: embedder must be one of: minilm")
+    assert err.startswith("Error: --embedder must be one of: minilm")
     assert err.count("\n") == 1
 
 

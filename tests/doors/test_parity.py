@@ -29,6 +29,7 @@ PART = {
     "find_path": "path",
     "undo_since": "operations",
     "forget_many": "ids",
+    "trash_many": "ids",
 }
 """Where a tool's answer holds what the library returns."""
 NOTHING: dict[str, dict[str, Any]] = {

@@ -77,11 +77,7 @@ def test_every_argument_is_checked(operation: Operation) -> None:
             parameter.rule
             or parameter.words
             or parameter.type is bool
-            or name
-            in (
-                "items",
-                "cases",
-            )
+            or name in ("items", "cases", "weights")
         ), name
 
 
@@ -100,14 +96,14 @@ def test_experts_see_more() -> None:
     many = wire.input_schema(ROWS["recall"])["properties"]
     assert few.keys() < many.keys()
     assert {"query", "k", "type", "tag", "since", "min_trust", "as_of"} <= few.keys()
-    assert {"fusion", "expand_depth", "touch"} <= many.keys() - few.keys()
+    assert {"fusion", "weights", "expand_depth", "touch"} <= many.keys() - few.keys()
 
 
 def test_options_that_no_wire_can_carry_stay_away() -> None:
     """A callable or the store itself in a schema would make a tool that nobody can call."""
     for operation in OPERATIONS:
         names = arguments(form_of(operation)).keys()
-        assert not names & {"store", "reranker", "token_counter", "weights", "options"}
+        assert not names & {"store", "reranker", "token_counter", "options"}
 
 
 def test_bounds_and_words_are_shown() -> None:

@@ -66,6 +66,34 @@ def test_names_respect_the_filter(store: MemoryStore) -> None:
     assert told(store, "zebra", "entity", type="semantic").keys() == {kept}
 
 
+def test_a_name_is_as_rare_as_the_filter_leaves_it(
+    store: MemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What most carriers of a name are must not hide the one that was asked for."""
+    many = [{"text": text, "tags": ["zebra"], "source": "log"} for text in FILLER * 4]
+    store.remember_many(many)  # type: ignore[arg-type]
+    kept = store.remember("one", tags=["zebra"], source="notes").id
+    assert len(many) > COMMON
+    found = told(store, "zebra", "entity", source="notes")
+    assert found == {kept: pytest.approx(0.1)}
+    then = store.journal(1)[0].ts
+    store.edit(kept, tags=[])
+    assert told(store, "zebra", "entity", source="notes") == {}
+    assert told(store, "zebra", "entity", source="notes", as_of=then) == found
+    monkeypatch.setattr("houkai.search.names.REACH", len(many))
+    assert told(store, "zebra", "entity", source="notes", as_of=then) == found
+    monkeypatch.setattr("houkai.search.names.REACH", len(many) - 1)
+    assert told(store, "zebra", "entity", source="notes", as_of=then) == {}
+
+
+def test_hidden_carriers_of_a_name_do_not_count(store: MemoryStore) -> None:
+    """A name whose carriers were all superseded but one is the name of that one."""
+    for text in FILLER * 4:
+        store.remember(text, tags=["zebra"], expires_at=store.now() + 1)
+    kept = store.remember("one", tags=["zebra"]).id
+    assert told(store, "zebra", "entity", now=store.now() + 2) == {kept: pytest.approx(0.1)}
+
+
 def test_what_the_best_is_linked_to_competes(store: MemoryStore) -> None:
     """A cause is often said in other words than its effect, and the link knows it."""
     store.remember_many(FILLER)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import permutations
 from typing import Any
 
 import pytest
@@ -47,6 +48,30 @@ def test_the_trash_tells_what_when_and_who(store: MemoryStore, clock: Clock) -> 
     assert (first.memory_id, first.actor, first.collection) == (b, "tidy", "default")
     assert first.memory == whole.to_dict()
     assert second.deleted_at - first.deleted_at == pytest.approx(5, abs=1)
+
+
+def test_many_are_put_aside_and_brought_back_as_one(store: MemoryStore) -> None:
+    """Who throws three away by mistake must not have to undo three times."""
+    a, b, c = tangled(store)
+    before = contents(store)
+    assert store.trash_many([c, "none", a, b, c]) == [c, a, b]
+    assert contents(store) == {}
+    assert (store.journal(1)[0].op, store.journal(1)[0].changes) == ("trash", 9)
+    assert {entry.memory_id for entry in store.trash_list()} == {a, b, c}
+    store.undo_last()
+    assert (contents(store), store.trash_list()) == (before, [])
+    assert store.trash_many([]) == []
+
+
+@pytest.mark.parametrize("order", list(permutations(range(3))))
+def test_what_went_together_comes_back_tied(order: tuple[int, ...], store: MemoryStore) -> None:
+    """The links among them are known to each, or the second to come back would be alone."""
+    all_three = tangled(store)
+    before = contents(store)
+    store.trash_many(all_three)
+    for at in order:
+        store.trash_restore(all_three[at])
+    assert contents(store) == before
 
 
 def test_restore_brings_everything_back(store: MemoryStore) -> None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from houkai import Diverged, InputError, MemoryStore, NotFound, UndoPreview
+from houkai.ops.reversal import NOTHING_CHANGED
 from tests.support import Clock, contents, dump_of, plain
 
 
@@ -168,3 +171,56 @@ def test_a_preview_tells_of_the_refusal(store: MemoryStore) -> None:
     assert preview.rows == caught.value.rows == [f"memory {one.id}"]
     assert [entry.operation for entry in preview.operations] == [1]
     assert [change.change for change in preview.changes] == ["removed"]
+
+
+def purge(store: MemoryStore) -> None:
+    """Drop a memory for good."""
+    store.trash(store.remember("secret").id)
+    store.trash_purge()
+
+
+def unrecorded(store: MemoryStore) -> None:
+    """Prune the journal up to now."""
+    store.prune_journal(keep_last=0)
+
+
+@pytest.mark.parametrize("final", [purge, unrecorded])
+def test_what_cannot_come_back_names_the_moment_from_which_all_can(
+    final: Callable[[MemoryStore], None], store: MemoryStore, clock: Clock
+) -> None:
+    """A refusal that only says no leaves its user to search the journal for a way on."""
+    one, moment = store.remember("one"), clock.advance(10)
+    store.edit(one.id, text="one, changed")
+    final(store)
+    clock.advance(10)
+    store.remember("two")
+    last = clock.advance(10)
+    store.edit(one.id, text="one, changed twice")
+    held, written = contents(store), store.journal(None)
+    with pytest.raises(Diverged, match=r"^Operation \d+ cannot be undone: ") as caught:
+        store.undo_since(moment)
+    preview = store.preview_undo(since=moment)
+    assert (preview.refusal, preview.hint) == (caught.value.message, caught.value.hint)
+    assert (contents(store), store.journal(None)) == (held, written)
+    assert "Nothing was changed; other operations can be undone" in caught.value.hint
+    since = float(caught.value.hint.partition("since ")[2].partition(" (")[0])
+    assert moment < since < last
+    assert len(store.undo_since(since)) == 2
+    assert [memory.text for memory in store.list_recent()] == ["one, changed"]
+
+
+def test_no_moment_is_named_where_none_would_do(store: MemoryStore, clock: Clock) -> None:
+    """Advice that is refused again is worse than none."""
+    moment = clock.now
+    store.remember("one")
+    purge(store)
+    with pytest.raises(Diverged, match="purged") as caught:
+        store.undo_since(moment)
+    assert caught.value.hint == NOTHING_CHANGED
+    agent = store.as_actor("agent")
+    memory = agent.remember("by an agent")
+    store.edit(memory.id, text="built upon")
+    agent.remember("more by an agent")
+    with pytest.raises(Diverged, match="changed since then") as caught:
+        store.undo_since(moment, actor="agent")
+    assert "since" not in caught.value.hint

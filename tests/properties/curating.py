@@ -80,6 +80,11 @@ class Curation(RuleBasedStateMachine):
         """Put a memory aside."""
         self.adopt(lambda: self.store.trash(id))
 
+    @rule(some=st.lists(ids, max_size=4))
+    def trash_many(self, some: list[str]) -> None:
+        """Put several memories aside at once."""
+        self.adopt(lambda: self.store.trash_many(some))
+
     @rule(id=ids)
     def trash_restore(self, id: str) -> None:
         """Bring a memory back from the trash, if it is there."""

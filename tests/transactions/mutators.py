@@ -70,6 +70,7 @@ MUTATORS: dict[str, Mutator] = {
     "merge_tags": Mutator(lambda s, _: s.merge_tags(["greek", "letter"], "both"), "merge_tags"),
     "delete_tag": Mutator(lambda s, _: s.delete_tag("greek"), "delete_tag"),
     "trash": Mutator(lambda s, i: s.trash(i["b"]), "trash"),
+    "trash_many": Mutator(lambda s, i: s.trash_many([i["c"], "none", i["d"]]), "trash"),
     "trash_restore": Mutator(
         lambda s, _: s.trash_restore(s.trash_list()[0].memory_id), "trash_restore"
     ),

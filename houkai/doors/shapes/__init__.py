@@ -47,6 +47,7 @@ SHAPES: Final[Mapping[str, Callable[[Any, Given], Any]]] = {
     "subgraph": links.subgraph,
     "supersede": conflicts.supersede,
     "trash": curation.trash,
+    "trash_many": curation.trash_many,
     "trash_list": curation.trash_list,
     "trash_purge": curation.trash_purge,
     "trash_restore": curation.trash_restore,

@@ -53,6 +53,13 @@ class Trashed(TypedDict):
     id: str
 
 
+class TrashedMany(TypedDict):
+    """Which memories were there and are in the trash."""
+
+    ids: list[str]
+    trashed: int
+
+
 class Waste(TypedDict):
     """A memory in the trash; the beginning of its text."""
 
@@ -99,6 +106,11 @@ def retag(done: TagRename, _given: Given) -> Retagged:
 def trash(done: bool, given: Given) -> Trashed:
     """Show whether there was something to put aside."""
     return {"trashed": done, "id": given["memory_id"]}
+
+
+def trash_many(ids: list[str], _given: Given) -> TrashedMany:
+    """Show which were put aside."""
+    return {"ids": ids, "trashed": len(ids)}
 
 
 def trash_list(entries: Sequence[TrashEntry], _given: Given) -> list[Waste]:
