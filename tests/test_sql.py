@@ -43,7 +43,6 @@ COMPOSED = {
     ("search.past", "replaced"): "m.operation <= :known and m.until > :known",
     ("search.past", "table"): "past",
     ("search.pool", "table"): "past",
-    ("search.names", "table"): "past",
     ("search.arrays", "sql"): "select pk as number from memory",
     ("search.facts", "rest"): "memory m",
     ("search.resident", "which"): "true",

@@ -182,7 +182,7 @@ class _Look:
         self, near: Ints, worded: list[int]
     ) -> tuple[dict[int, float], list[tuple[int, int]]]:
         """Return what names bring, and the links of the best that meaning and words bring."""
-        carried = names.carrying(self.connection, self.asked.query, self.asked.where)
+        carried = names.carrying(self.view, self.asked.query, self.asked.where)
         seeds = sorted({*near[:SEEDS].tolist(), *worded[:SEEDS]})
         one_hop = past.one_hop if self.then else expansion.one_hop
         return carried, one_hop(self.view, seeds, self.asked.where, BESIDE)
