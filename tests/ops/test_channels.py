@@ -80,9 +80,9 @@ def test_a_name_is_as_rare_as_the_filter_leaves_it(
     store.edit(kept, tags=[])
     assert told(store, "zebra", "entity", source="notes") == {}
     assert told(store, "zebra", "entity", source="notes", as_of=then) == found
-    monkeypatch.setattr("houkai.search.names.REACH", len(many))
+    monkeypatch.setattr("houkai.search.names.FILTERED_REACH", len(many))
     assert told(store, "zebra", "entity", source="notes", as_of=then) == found
-    monkeypatch.setattr("houkai.search.names.REACH", len(many) - 1)
+    monkeypatch.setattr("houkai.search.names.FILTERED_REACH", len(many) - 1)
     assert told(store, "zebra", "entity", source="notes", as_of=then) == {}
 
 
