@@ -35,7 +35,6 @@ COMPOSED = {
     ("storage.reembedding", "source.text"): "text",
     ("storage.connection", "name"): "foreign_keys",
     ("storage.connection", "wanted"): "on",
-    ("search.in_file", "inside"): "and collection = :scope",
     ("search.lexical", "inside"): "and +rowid in (select value from carray(:among))",
     ("ops.undoing", "' and '.join(parts)"): "o.seq > 0",
     ("ops.health", "scope"): "(select pk from collection where name = ?)",

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 import apsw
 import numpy as np
+from numpy.typing import NDArray
 
+from houkai.search import chunks
 from houkai.search import facts as all_facts
 from houkai.search.arrays import Ints, Matrix, Vector, bound, distinct, held, numbers
 from houkai.search.facts import Facts, Labels
@@ -18,8 +20,6 @@ from houkai.storage.eligible import ANY_COLLECTION, Filter, condition
 from houkai.storage.rows import collection_pk
 from houkai.storage.vectors import EPOCH, WINDOWS
 
-KNN_LIMIT: Final = 4_096
-"""The largest k that vec0 answers."""
 ENOUGH: Final = 150
 """Eligible memories with which a filtered search is content, if no more are asked for."""
 
@@ -53,52 +53,50 @@ class FileView:
         few = self.few(where)
         if few is not None:
             return self.windows(few)
-        size = int(self.connection.execute("select count(*) from embedding").get)
-        reach = to_score(size, depth)
         if len(vector) < SHORT or not vectors.is_filled(self.connection):
-            reach = size
-        while reach <= KNN_LIMIT:
-            near = self._nearest(vector, where, reach)
-            kept = self._kept(near, where)
-            share = max(len(kept.pk), 1) / max(1, len(near.pk))
-            enough = to_score(math.ceil(share * size), min(depth, ENOUGH))
-            if len(kept.pk) >= enough:
-                return kept
-            wider = max(2 * reach, math.ceil(1.2 * enough / share))
-            if wider > share * size:
-                break
-            reach = wider
-        return self.windows(self._listed(where, None))
-
-    def _nearest(self, vector: Vector, where: Filter, reach: int) -> Windows:
-        """Return the windows with the nearest sketches, and those that vec0 has not taken in."""
+            return self.windows(self._listed(where, None))
         scope = None
         if where.collection != ANY_COLLECTION:
             scope = collection_pk(self.connection, where.collection) or 0
-        inside = "" if scope is None else "and collection = :scope"
-        rows = self.connection.execute(
-            f"""select v.rowid / :windows, e.pk from
-                  (select rowid from memory_vec
-                   where sketch match vec_bit(:sketch) and k = :k {inside}) v
-                cross join memory m on m.pk = v.rowid / :windows
-                cross join embedding e on e.text_hash = m.text_hash
-                  and e.model = (select value from meta where key = 'model')
-                  and e.window = v.rowid % :windows""",
-            {"sketch": vectors.sketch(vector), "k": reach, "windows": WINDOWS}
-            | ({} if scope is None else {"scope": scope}),
-        ).fetchall()
+        keys, distance = chunks.distances(self.connection, vectors.sketch(vector), scope)
+        size, reach = len(keys), to_score(len(keys), depth)
         later = indexing.deferred(self.connection)
-        more = [] if later is None else self._from(later, scope)
-        return as_windows(sorted({*rows, *more}))
+        fresh = as_windows([]) if later is None else self._from(later, scope)
+        while True:
+            near = _both(self._windows_at(_lowest(distance, keys, reach)), fresh)
+            kept = self._kept(near, where)
+            share = max(len(kept.pk), 1) / max(1, len(near.pk))
+            enough = to_score(math.ceil(share * size), min(depth, ENOUGH))
+            if len(kept.pk) >= enough or reach >= size:
+                return kept
+            reach = max(2 * reach, math.ceil(1.2 * enough / share))
+            if reach > share * size:
+                return self.windows(self._listed(where, None))
 
-    def _from(self, first: int, scope: int | None) -> list[tuple[Any, ...]]:
-        """Return (memory, embedding) of every window of the memories from a number on."""
-        return self.connection.execute(
-            """select m.pk, e.pk from memory m cross join embedding e on e.text_hash = m.text_hash
-                 and e.model = (select value from meta where key = 'model')
-               where m.pk >= :first and (:scope is null or m.collection = :scope)""",
-            {"scope": scope, "first": first},
-        ).fetchall()
+    def _windows_at(self, keys: Ints) -> Windows:
+        """Return the windows of rows of the search table."""
+        return as_windows(
+            self.connection.execute(
+                """select m.pk, e.pk from carray(?1) a
+                   cross join memory m on m.pk = a.value / ?2
+                   cross join embedding e on e.text_hash = m.text_hash
+                     and e.model = (select value from meta where key = 'model')
+                     and e.window = a.value % ?2""",
+                (bound(keys), WINDOWS),
+            ).fetchall()
+        )
+
+    def _from(self, first: int, scope: int | None) -> Windows:
+        """Return every window of the memories from a number on."""
+        return as_windows(
+            self.connection.execute(
+                """select m.pk, e.pk from memory m
+                   cross join embedding e on e.text_hash = m.text_hash
+                     and e.model = (select value from meta where key = 'model')
+                   where m.pk >= :first and (:scope is null or m.collection = :scope)""",
+                {"scope": scope, "first": first},
+            ).fetchall()
+        )
 
     def _kept(self, near: Windows, where: Filter) -> Windows:
         pks = distinct(near.pk)
@@ -155,3 +153,20 @@ class FileView:
     def facts(self, pks: Ints) -> Facts:
         """Return what ranking asks of memories, given in order."""
         return all_facts.of(self.connection, self._labels, "memory", pks)
+
+
+def _lowest(distance: NDArray[np.uint16], keys: Ints, reach: int) -> Ints:
+    """Return the numbers of the rows that differ in the fewest signs, at least so many."""
+    upto = int(np.searchsorted(np.cumsum(np.bincount(distance)), reach))
+    return keys[distance <= upto]
+
+
+def _both(one: Windows, other: Windows) -> Windows:
+    """Return the windows of both, each once."""
+    embedding = np.concatenate([one.embedding, other.embedding])
+    pk = np.concatenate([one.pk, other.pk])
+    order = np.lexsort((embedding, pk))
+    pk, embedding = pk[order], embedding[order]
+    fresh = np.ones(len(pk), bool)
+    fresh[1:] = (pk[1:] != pk[:-1]) | (embedding[1:] != embedding[:-1])
+    return Windows(pk[fresh], embedding[fresh])
