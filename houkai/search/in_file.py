@@ -60,15 +60,13 @@ class FileView:
             scope = collection_pk(self.connection, where.collection) or 0
         keys, distance = chunks.distances(self.connection, vectors.sketch(vector), scope)
         size, reach = len(keys), to_score(len(keys), depth)
-        later = indexing.deferred(self.connection)
-        fresh = as_windows([]) if later is None else self._from(later, scope)
         while True:
-            near = _both(self._windows_at(_lowest(distance, keys, reach)), fresh)
+            near = self._windows_at(_lowest(distance, keys, reach))
             kept = self._kept(near, where)
             share = max(len(kept.pk), 1) / max(1, len(near.pk))
             enough = to_score(math.ceil(share * size), min(depth, ENOUGH))
             if len(kept.pk) >= enough or reach >= size:
-                return kept
+                return _both(kept, self._kept(self._fresh(scope), where))
             reach = max(2 * reach, math.ceil(1.2 * enough / share))
             if reach > share * size:
                 return self.windows(self._listed(where, None))
@@ -86,8 +84,11 @@ class FileView:
             ).fetchall()
         )
 
-    def _from(self, first: int, scope: int | None) -> Windows:
-        """Return every window of the memories from a number on."""
+    def _fresh(self, scope: int | None) -> Windows:
+        """Return every window of the memories from the first on that vec0 may not have taken in."""
+        first = indexing.deferred(self.connection)
+        if first is None:
+            return as_windows([])
         return as_windows(
             self.connection.execute(
                 """select m.pk, e.pk from memory m
