@@ -139,7 +139,7 @@ def _remember_batch(
         new_ids.new(): drafts.image(values, store.collection, _importance(store, values), now)
         for values in checked
     }
-    encoded = meaning.embed(store, _texts_to_embed(store, images.values(), idempotent))
+    encoded = meaning.embed(store, _texts_to_embed(store, images.values(), idempotent), fresh=True)
     look = guard.look(images, encoded)
 
     def work(tx: Tx) -> tuple[list[Entered], list[Conflict]]:

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import apsw
 
-from houkai.storage import vectors
+from houkai.storage import known, vectors
 
 SLICE: Final = 500
 """Memories entered in one transaction; vec0 takes 35 to 75 µs each."""
@@ -21,11 +21,15 @@ PATIENCE_S: Final = 0.1
 
 def defer(connection: apsw.Connection, pk: int) -> None:
     """Note that a new memory is to be entered later, with those after it."""
+    facts = known.of(connection)
+    if facts.deferred is not None and facts.deferred <= pk:
+        return
     connection.execute(
         """insert into meta(key, value) values ('deferred', ?) on conflict(key)
            do update set value = excluded.value where excluded.value < value""",
         (pk,),
     )
+    facts.deferred = pk
 
 
 def deferred(connection: apsw.Connection) -> int | None:

@@ -13,7 +13,7 @@ from typing import Any, Final
 import apsw
 
 from houkai import text as words
-from houkai.storage import fulltext, indexing, trash, vectors
+from houkai.storage import fulltext, indexing, known, trash, vectors
 
 Image = dict[str, Any]
 
@@ -60,10 +60,12 @@ def collection_pk(connection: apsw.Connection, name: str) -> int | None:
 
 
 def _ensure_collection(connection: apsw.Connection, name: str, at: float) -> int:
-    pk = collection_pk(connection, name)
+    collections = known.of(connection).collections
+    pk = collections.get(name) or collection_pk(connection, name)
     if pk is None:
         connection.execute("insert into collection(name, created_at) values (?, ?)", (name, at))
         pk = connection.last_insert_rowid()
+    collections[name] = pk
     return pk
 
 

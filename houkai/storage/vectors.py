@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 import apsw
 
 from houkai.errors import InputError
+from houkai.storage import known
 
 if TYPE_CHECKING:
     import numpy as np
@@ -111,6 +112,7 @@ def adopt_model(connection: apsw.Connection, name: str, dim: int, fingerprint: s
     pk = enter_model(connection, name, dim, fingerprint)
     connection.execute("insert or replace into meta(key, value) values ('model', ?)", (pk,))
     rebuild(connection)
+    known.of(connection).model = None
     return StoredModel(pk, name, dim, fingerprint)
 
 
@@ -135,6 +137,7 @@ def renew_index(connection: apsw.Connection) -> None:
            values ('indexed', (select coalesce(max(pk), 0) + 1 from memory))"""
     )
     connection.execute("delete from meta where key = 'deferred'")
+    known.of(connection).deferred = None
     tell_others(connection)
 
 
