@@ -99,9 +99,9 @@ def embed(store: Store, texts: Iterable[str], *, fresh: bool = False) -> dict[by
         model = vectors.current_model(connection)
         if (error := mismatch(store, model)) is not None:
             raise error
-        missing = [
-            hash for hash in by_hash if model is None or not vectors.has(connection, hash, model.pk)
-        ]
+        missing = list(by_hash)
+        if model is not None:
+            missing = vectors.lacking(connection, missing, model.pk)
     store.lately.model_fits = model is not None
     if not missing:
         return {}
@@ -132,5 +132,4 @@ def keep(store: Store, connection: apsw.Connection, encoded: Iterable[Encoded]) 
     if (error := mismatch(store, model)) is not None:
         store.lately.model_fits = False
         raise error
-    for one in fresh:
-        vectors.keep(connection, one, model.pk)
+    vectors.keep(connection, fresh, model.pk)

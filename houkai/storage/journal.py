@@ -19,7 +19,7 @@ from houkai import ids
 from houkai.clock import Clock
 from houkai.storage import migrate
 from houkai.storage.known import Known, confirm, recall
-from houkai.storage.rows import KINDS, Image
+from houkai.storage.rows import KINDS, Columns, Image, enter_memory
 
 T = TypeVar("T")
 
@@ -80,11 +80,15 @@ class Tx:
         self._rows[kind, key] = row
         return True
 
-    def add(self, kind: str, key: str, after: Image) -> None:
-        """Enter a row whose key was made for it, so that nothing of it can be there or recorded."""
-        self._rows[kind, key] = KINDS[kind].save(self.connection, key, None, after, self.seq)
-        self._changes[kind, key] = (None, after)
-        self._first.add((kind, key))
+    def add(self, id: str, after: Image, derived: Columns) -> None:
+        """Enter a memory whose id was made for it, so that nothing of it can be there or recorded.
+
+        `derived` are the columns that follow from its image, see `rows.derived_columns`.
+        """
+        key = ("memory", id)
+        self._rows[key] = enter_memory(self.connection, id, after, derived, self.seq)
+        self._changes[key] = (None, after)
+        self._first.add(key)
 
     def note(self, **meta: Any) -> None:
         """Record this operation with what it says of itself, even if it changes no row."""
