@@ -98,9 +98,9 @@ def while_busy(act: Callable[[], object], limit_s: float = BUSY_S) -> None:
 def connect(
     target: str,
     flags: int = READ_WRITE,
+    made: type[apsw.Connection] = apsw.Connection,
     *,
     busy_s: float = BUSY_S,
-    made: type[apsw.Connection] = apsw.Connection,
 ) -> apsw.Connection:
     """Open a connection with the vector extension and verified pragmas. Raises StorageError."""
     with translated():

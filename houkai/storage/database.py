@@ -107,7 +107,7 @@ class Database:
 
     def _connect(self, made: type[apsw.Connection] = apsw.Connection) -> apsw.Connection:
         flags = sqlite.READ_ONLY if self.read_only else sqlite.READ_WRITE
-        return sqlite.connect(self._target, flags, made=made)
+        return sqlite.connect(self._target, flags, made)
 
     def _connect_reader(self) -> apsw.Connection:
         connection = self._connect()

@@ -1,7 +1,8 @@
 """Enter into the search table what writes have put off, a little in each quiet moment.
 
 vec0 takes longer for one memory than all the rest of a write. From meta.deferred on memories may
-be missing from it; whoever searches it takes them from the vectors themselves.
+be missing from it; whoever searches it takes them from the vectors themselves. A re-embedding that
+was killed while it filled the table anew is finished here too: until then nobody searches it.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ def catch_up(connection: apsw.Connection) -> None:
 
     They need not reach the disk at once: what is lost is entered again.
     """
-    if deferred(connection) is None:
+    if deferred(connection) is None and vectors.is_filled(connection):
         return
     deadline = time.monotonic() + PATIENCE_S
     level = connection.pragma("synchronous")
@@ -69,7 +70,7 @@ def catch_up(connection: apsw.Connection) -> None:
         more = True
         while more and time.monotonic() < deadline:
             connection.execute("begin immediate")
-            more = enter_next(connection, SLICE)
+            more = enter_next(connection, SLICE) or vectors.fill_index(connection, SLICE)
             connection.execute("commit")
     finally:
         if connection.in_transaction:
