@@ -6,7 +6,7 @@ import copy
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 import apsw
 
@@ -44,6 +44,26 @@ class Settings:
     clock: Clock = clocks.now
 
 
+class Lately:
+    """What was met when texts were embedded last: a hint that saves looking in the file."""
+
+    LIMIT: Final = 4_096
+
+    def __init__(self) -> None:
+        self.model_fits = False
+        """Whether the file's vectors were of the store's model."""
+        self._texts: dict[bytes, None] = {}
+
+    def met(self, hash: bytes) -> bool:
+        """Say whether a text was met before; from now on it was."""
+        if hash in self._texts:
+            return True
+        if len(self._texts) >= self.LIMIT:
+            self._texts.clear()
+        self._texts[hash] = None
+        return False
+
+
 class Store:
     """One open file seen by one actor in one collection."""
 
@@ -58,6 +78,7 @@ class Store:
         session: str | None = None,
     ) -> None:
         self._derived: dict[str, Any] = {}
+        self.lately = Lately()
         self.db = db
         self.embedder = embedder
         self.collection = collection

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 import re
+from array import array
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
@@ -53,9 +54,9 @@ class HashingEmbedder:
             text.encode()
         except UnicodeEncodeError:
             raise InputError("text holds a lone surrogate.") from None
-        features = [pair for word in _WORD.findall(text.lower()) for pair in _features(word)]
-        slots, weights = zip(*(features or _features("")), strict=True)
-        places = np.array(slots, np.int64) % self.dim
+        features = [_features(word) for word in _WORD.findall(text.lower()) or [""]]
+        places = np.frombuffer(b"".join([slots for slots, _ in features]), np.int64) % self.dim
+        weights = np.frombuffer(b"".join([weights for _, weights in features]))
         sums = np.bincount(places, weights, self.dim)
         length = math.sqrt(float(sums @ sums))
         if not length:
@@ -65,8 +66,11 @@ class HashingEmbedder:
 
 
 @lru_cache(maxsize=1 << 16)
-def _features(word: str) -> tuple[tuple[int, float], ...]:
-    """Return the hash and the signed weight of a word and of its trigrams."""
+def _features(word: str) -> tuple[bytes, bytes]:
+    """Return the hashes (int64) and the signed weights (float64) of a word and of its trigrams.
+
+    As bytes they are put together, and read by numpy, without an object for each number.
+    """
     # Words of up to three letters are mostly grammar, which every text shares.
     whole, part = (1.0, 0.5) if len(word) > 3 else (0.5, 0.25)
     padded = f"<{word}>"
@@ -76,4 +80,6 @@ def _features(word: str) -> tuple[tuple[int, float], ...]:
     else:
         pieces = [padded[at : at + 3].encode() for at in range(len(padded) - 2)]
     hashes = [(crc32(b"=" + data), whole), *[(crc32(piece), part) for piece in pieces]]
-    return tuple([(hash >> 1, weight if hash & 1 else -weight) for hash, weight in hashes])
+    slots = array("q", [hash >> 1 for hash, _ in hashes])
+    weights = array("d", [weight if hash & 1 else -weight for hash, weight in hashes])
+    return slots.tobytes(), weights.tobytes()

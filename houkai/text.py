@@ -104,7 +104,8 @@ def index_words(text: str) -> str | None:
 def _names_apart(plain: str) -> Iterator[str]:
     """Yield names joined without their separators, and the parts of CamelCase names."""
     if _TIE.search(plain):
-        tied = [piece for piece in plain.split() if _TIE.search(piece)]
+        # isalnum spares most words the search, which takes ten times as long.
+        tied = [one for one in plain.split() if not one.isalnum() and _TIE.search(one)]
         for name in [name for piece in tied for name in _JOINED.findall(piece)]:
             if len(whole := joined(name)) <= 64:
                 yield whole

@@ -116,6 +116,10 @@ def obey_permissions() -> None:
         raise OSError(ctypes.get_errno(), "capset")
 
 
+PATIENCE_S = 120
+"""How long a child process may take: only one that hangs takes longer."""
+
+
 def environment(**more: str) -> dict[str, str]:
     """Return the environment of a child process that imports this checkout."""
     return {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "error", **more}
@@ -136,7 +140,11 @@ def start(code: str, *arguments: str, **options: Any) -> subprocess.Popen[str]:
 def run(code: str, *arguments: str, **options: Any) -> str:
     """Run Python on a piece of code and return what it printed; fail with what it complained of."""
     process = start(code, *arguments, **options)
-    out, complaint = process.communicate(timeout=120)
+    try:
+        out, complaint = process.communicate(timeout=PATIENCE_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        raise AssertionError(f"It hangs; until then it said: {process.communicate()}") from None
     assert process.returncode == 0, complaint
     return out
 

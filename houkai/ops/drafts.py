@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, Final
 
 from houkai import params
 from houkai.clock import parse_time
@@ -35,7 +35,7 @@ class RememberItem:
     entities: params.Entities = ()
 
 
-_NAMES = tuple(field.name for field in fields(RememberItem))
+_DEFAULTS: Final = {field.name: field.default for field in fields(RememberItem)}
 
 
 def draft(item: str | RememberItem | Mapping[str, Any], now: float) -> dict[str, Any]:
@@ -46,19 +46,22 @@ def draft(item: str | RememberItem | Mapping[str, Any], now: float) -> dict[str,
     if isinstance(item, str):
         given: Mapping[str, Any] = {"text": item}
     elif isinstance(item, RememberItem):
-        given = {name: getattr(item, name) for name in _NAMES}
+        given = {name: getattr(item, name) for name in _DEFAULTS}
     elif isinstance(item, Mapping):
         given = item
     else:
         raise InputError(
             f"An item must be text, a RememberItem or a mapping, got {type(item).__name__}."
         )
-    unknown = [str(name) for name in given if name not in _NAMES]
+    unknown = [str(name) for name in given if name not in _DEFAULTS]
     if unknown:
-        raise InputError(f"An item has no field {unknown[0]!r}; fields are: {', '.join(_NAMES)}.")
+        fields = ", ".join(_DEFAULTS)
+        raise InputError(f"An item has no field {unknown[0]!r}; fields are: {fields}.")
     if "text" not in given:
         raise InputError("An item needs its text.")
-    return _consistent(clean(RememberItem, given, at=now), now)
+    # `remember` names every parameter, of which most are as they were left: nothing to check.
+    said = {name: value for name, value in given.items() if value is not _DEFAULTS[name]}
+    return _consistent(clean(RememberItem, said, at=now), now)
 
 
 def _consistent(values: dict[str, Any], now: float) -> dict[str, Any]:
@@ -82,21 +85,11 @@ def image(values: Mapping[str, Any], collection: str, importance: float, now: fl
     """Return the image of a new memory from a draft. The position is settled when it is written."""
     made = {
         "collection": collection,
-        "text": values["text"],
-        "type": values.get("type", "semantic"),
+        "type": "semantic",
+        **values,
         "importance": importance,
-        "polarity": values.get("polarity", 0),
-        "source": values.get("source"),
-        "position": values.get("position"),
-        "author": values.get("author"),
-        "trust": values.get("trust", "trusted"),
         "pinned": int(values.get("pinned", False)),
         "created_at": now if values.get("created_at") is None else values["created_at"],
-        "expires_at": values.get("expires_at"),
-        "valid_from": values.get("valid_from"),
-        "valid_until": values.get("valid_until"),
-        "tags": list(values.get("tags", ())),
-        "entities": list(values.get("entities", ())),
     }
     return trim(made)
 

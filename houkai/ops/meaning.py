@@ -12,7 +12,7 @@ from houkai.embed.port import Embedder, Question, gives_tokens
 from houkai.errors import ModelMismatch, NotReady
 from houkai.handle import Store
 from houkai.notes import note
-from houkai.storage import vectors
+from houkai.storage import known, vectors
 from houkai.storage.vectors import Encoded, StoredModel
 
 
@@ -84,19 +84,25 @@ def _go_by_words(error: NotReady, needed: bool) -> None:
     note(f"Recall by words only: {error.line()}")
 
 
-def embed(store: Store, texts: Iterable[str]) -> dict[bytes, Encoded]:
+def embed(store: Store, texts: Iterable[str], *, fresh: bool = False) -> dict[bytes, Encoded]:
     """Embed the texts whose vectors the file lacks, outside any transaction.
 
+    A single `fresh` text that the store has not met is not looked for: of threads that write at
+    once, each would pay for that almost as for its own write. `keep` has the last word anyway.
     Raises ModelMismatch before any work when the file belongs to another model.
     """
     by_hash = {words.text_hash(text): text for text in texts}
+    unmet = [hash for hash in by_hash if not store.lately.met(hash)]
+    if fresh and store.lately.model_fits and len(unmet) == len(by_hash) == 1:
+        return encoded(store.embedder, by_hash)
     with store.read() as connection:
         model = vectors.current_model(connection)
         if (error := mismatch(store, model)) is not None:
             raise error
-        missing = [
-            hash for hash in by_hash if model is None or not vectors.has(connection, hash, model.pk)
-        ]
+        missing = list(by_hash)
+        if model is not None:
+            missing = vectors.lacking(connection, missing, model.pk)
+    store.lately.model_fits = model is not None
     if not missing:
         return {}
     return encoded(store.embedder, {hash: by_hash[hash] for hash in missing})
@@ -118,11 +124,12 @@ def keep(store: Store, connection: apsw.Connection, encoded: Iterable[Encoded]) 
     fresh = list(encoded)
     if not fresh:
         return
-    model = vectors.current_model(connection)
+    facts = known.of(connection)
+    model = facts.model = facts.model or vectors.current_model(connection)
     if model is None:
         embedder = store.embedder
         model = vectors.adopt_model(connection, embedder.name, embedder.dim, embedder.fingerprint)
     if (error := mismatch(store, model)) is not None:
+        store.lately.model_fits = False
         raise error
-    for one in fresh:
-        vectors.keep(connection, one, model.pk)
+    vectors.keep(connection, fresh, model.pk)

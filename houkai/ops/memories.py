@@ -17,7 +17,7 @@ from houkai.ops.policies import Guard
 from houkai.rules import Doc, clean
 from houkai.storage import memories
 from houkai.storage.journal import Tx
-from houkai.storage.rows import Image
+from houkai.storage.rows import Columns, Image, derived_columns
 from houkai.storage.vectors import Encoded
 from houkai.vocabulary import ConflictPolicy
 
@@ -135,16 +135,19 @@ def _remember_batch(
     guard: Guard,
     batch: str | None = None,
 ) -> list[Entered]:
-    images = {
+    images: dict[str, Image] = {
         new_ids.new(): drafts.image(values, store.collection, _importance(store, values), now)
         for values in checked
     }
-    encoded = meaning.embed(store, _texts_to_embed(store, images.values(), idempotent))
+    encoded = meaning.embed(store, _texts_to_embed(store, images.values(), idempotent), fresh=True)
     look = guard.look(images, encoded)
+    derived = {id: derived_columns(image) for id, image in images.items()}
 
     def work(tx: Tx) -> tuple[list[Entered], list[Conflict]]:
         meaning.keep(store, tx.connection, encoded.values())
-        entered = [_enter(store, tx, id, image, idempotent) for id, image in images.items()]
+        entered = [
+            _enter(store, tx, id, image, derived[id], idempotent) for id, image in images.items()
+        ]
         new = [one.memory.id for one in entered if one.new]
         told = guard.settle(tx, look, new)
         return [_as_settled(store, tx, one, guard) for one in entered], told
@@ -186,14 +189,16 @@ def _texts_to_embed(store: Store, images: Iterable[Image], idempotent: bool) -> 
         ]
 
 
-def _enter(store: Store, tx: Tx, id: str, image: Image, idempotent: bool) -> Entered:
+def _enter(
+    store: Store, tx: Tx, id: str, image: Image, derived: Columns, idempotent: bool
+) -> Entered:
     if idempotent:
         found = listing.same_content(store, tx.connection, image["text"])
         if found is not None:
             return Entered(found, new=False)
     placed = {**image, **_next_position(tx, image)}
-    tx.add("memory", id, placed)
-    return Entered(memories.from_image(id, placed), new=True)
+    tx.add(id, placed, derived)
+    return Entered(memories.from_image(id, placed, hash=derived["content_hash"]), new=True)
 
 
 def _next_position(tx: Tx, image: Image) -> dict[str, int]:

@@ -261,6 +261,6 @@ def _keep_vectors(
         pairs = [windows[at] for at in sorted(windows)]
         whole = sorted(windows) == list(range(len(windows)))
         if pairs and whole and all(len(vector) == 2 * dim for vector, _ in pairs):
-            vectors.keep(connection, Encoded(hash, pairs, read.tokens.get((model, hash))), pk)
+            vectors.keep(connection, [Encoded(hash, pairs, read.tokens.get((model, hash)))], pk)
             kept += 1
     return kept

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import apsw
 
+from houkai.storage import known
 from houkai.storage.connection import translate
 
 T = TypeVar("T")
@@ -80,12 +81,17 @@ def commit(connection: apsw.Connection, batch: Sequence[Task], *, shielded: bool
         fail(batch, error)
         return 0.0
     try:
+        known.begin(connection)
         for task in batch:
             _attempt(connection, task, alone=len(batch) == 1, shielded=shielded)
+        facts = known.sure(connection)
         started = time.monotonic()
         connection.execute("commit")
         took_s = time.monotonic() - started
+        if facts is not None:
+            known.confirm(connection, facts)
     except BaseException as error:  # noqa: BLE001 - the callers get it
+        known.forget(connection)
         if connection.in_transaction:
             connection.execute("rollback")
         if len(batch) == 1 or isinstance(error, apsw.BusyError):

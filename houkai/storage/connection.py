@@ -95,10 +95,16 @@ def while_busy(act: Callable[[], object], limit_s: float = BUSY_S) -> None:
                 raise
 
 
-def connect(target: str, flags: int = READ_WRITE, *, busy_s: float = BUSY_S) -> apsw.Connection:
+def connect(
+    target: str,
+    flags: int = READ_WRITE,
+    made: type[apsw.Connection] = apsw.Connection,
+    *,
+    busy_s: float = BUSY_S,
+) -> apsw.Connection:
     """Open a connection with the vector extension and verified pragmas. Raises StorageError."""
     with translated():
-        connection = apsw.Connection(target, flags=flags)
+        connection = made(target, flags=flags)
         try:
             _prepare(connection, busy_s)
         except BaseException:

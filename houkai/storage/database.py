@@ -12,8 +12,9 @@ import apsw
 
 from houkai.errors import Corrupt, InputError, ReadOnly, StorageError
 from houkai.storage import connection as sqlite
-from houkai.storage import files, migrate, process
+from houkai.storage import files, known, migrate, process
 from houkai.storage.batch import Job
+from houkai.storage.known import WriteConnection
 from houkai.storage.pool import Readers, Refusal
 from houkai.storage.wal import Chore, Log
 from houkai.storage.writer import Writer
@@ -106,10 +107,9 @@ class Database:
             sqlite.while_busy(lambda: connection.pragma("journal_mode", self._journal_mode))
             sqlite.verify_pragma(connection, "journal_mode", self._journal_mode)
 
-    def _connect(self) -> apsw.Connection:
-        return sqlite.connect(
-            self._target, sqlite.READ_ONLY if self.read_only else sqlite.READ_WRITE
-        )
+    def _connect(self, made: type[apsw.Connection] = apsw.Connection) -> apsw.Connection:
+        flags = sqlite.READ_ONLY if self.read_only else sqlite.READ_WRITE
+        return sqlite.connect(self._target, flags, made)
 
     def _connect_reader(self) -> apsw.Connection:
         connection = self._connect()
@@ -122,7 +122,7 @@ class Database:
                 f"{self.name} cannot be written: the file or its folder is read-only.",
                 hint="Check its permissions, or copy it to a folder you own.",
             )
-        connection = self._connect()
+        connection = self._connect(WriteConnection)
         try:
             with sqlite.translated():
                 self._prepare_writer(connection)
@@ -132,6 +132,7 @@ class Database:
         return connection
 
     def _prepare_writer(self, connection: apsw.Connection) -> None:
+        known.forget(connection)
         self._set_journal_mode(connection)
         # rows.py keeps the word index itself, see fulltext.py; triggers are for other tools.
         connection.config(apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, 0)

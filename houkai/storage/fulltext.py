@@ -19,9 +19,10 @@ COLUMNS: Final = ("text", "words", "names", "dates")
 
 def add(connection: apsw.Connection, index: Index, pk: int, row: Mapping[str, Any]) -> None:
     """Enter a row, given as its columns, once it is stored."""
+    scope = f"scope{row['collection']}"
     connection.execute(
         f"insert into {index}(rowid, text, words, names, dates, scope) values (?, ?, ?, ?, ?, ?)",
-        (pk, *(row[name] for name in COLUMNS), f"scope{row['collection']}"),
+        (pk, row["text"], row["words"], row["names"], row["dates"], scope),
     )
 
 

@@ -1,7 +1,8 @@
 """Enter into the search table what writes have put off, a little in each quiet moment.
 
 vec0 takes longer for one memory than all the rest of a write. From meta.deferred on memories may
-be missing from it; whoever searches it takes them from the vectors themselves.
+be missing from it; whoever searches it takes them from the vectors themselves. A re-embedding that
+was killed while it filled the table anew is finished here too: until then nobody searches it.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import Any, Final
 
 import apsw
 
-from houkai.storage import vectors
+from houkai.storage import known, vectors
 
 SLICE: Final = 500
 """Memories entered in one transaction; vec0 takes 35 to 75 µs each."""
@@ -21,11 +22,15 @@ PATIENCE_S: Final = 0.1
 
 def defer(connection: apsw.Connection, pk: int) -> None:
     """Note that a new memory is to be entered later, with those after it."""
+    facts = known.of(connection)
+    if facts.deferred is not None and facts.deferred <= pk:
+        return
     connection.execute(
         """insert into meta(key, value) values ('deferred', ?) on conflict(key)
            do update set value = excluded.value where excluded.value < value""",
         (pk,),
     )
+    facts.deferred = pk
 
 
 def deferred(connection: apsw.Connection) -> int | None:
@@ -56,7 +61,7 @@ def catch_up(connection: apsw.Connection) -> None:
 
     They need not reach the disk at once: what is lost is entered again.
     """
-    if deferred(connection) is None:
+    if deferred(connection) is None and vectors.is_filled(connection):
         return
     deadline = time.monotonic() + PATIENCE_S
     level = connection.pragma("synchronous")
@@ -65,7 +70,7 @@ def catch_up(connection: apsw.Connection) -> None:
         more = True
         while more and time.monotonic() < deadline:
             connection.execute("begin immediate")
-            more = enter_next(connection, SLICE)
+            more = enter_next(connection, SLICE) or vectors.fill_index(connection, SLICE)
             connection.execute("commit")
     finally:
         if connection.in_transaction:

@@ -18,7 +18,8 @@ import apsw
 from houkai import ids
 from houkai.clock import Clock
 from houkai.storage import migrate
-from houkai.storage.rows import KINDS, Image
+from houkai.storage.known import Known, confirm, recall
+from houkai.storage.rows import KINDS, Columns, Image, enter_memory
 
 T = TypeVar("T")
 
@@ -45,17 +46,17 @@ class Act:
 class Tx:
     """One write transaction of one operation; `put` is the only way to change a row."""
 
-    def __init__(self, connection: apsw.Connection, act: Act, clock: Clock) -> None:
+    def __init__(
+        self, connection: apsw.Connection, act: Act, clock: Clock, known: Known | None = None
+    ) -> None:
         self.connection = connection
+        self._known = known or Known()
         self.act = act
         self.op = act.op
         self.meta: dict[str, Any] = dict(act.meta)
-        last: tuple[int, float, bytes] | None = connection.execute(
-            "select seq, at, hash from operation order by seq desc limit 1"
-        ).get
-        self._last_seq, last_at, self._last_hash = last or (0, 0.0, GENESIS)
+        last_seq, last_at, self._last_hash = self._known.head or _last_operation(connection)
         self.at: float = max(clock(), last_at + TICK_S, math.nextafter(last_at, math.inf))
-        self.seq: int = self._last_seq + 1
+        self.seq: int = last_seq + 1
         self._changes: dict[tuple[str, str], tuple[Image | None, Image | None]] = {}
         self._rows: dict[tuple[str, str], int | None] = {}
         self._undone: list[int] = []
@@ -79,11 +80,15 @@ class Tx:
         self._rows[kind, key] = row
         return True
 
-    def add(self, kind: str, key: str, after: Image) -> None:
-        """Enter a row whose key was made for it, so that nothing of it can be there or recorded."""
-        self._rows[kind, key] = KINDS[kind].save(self.connection, key, None, after, self.seq)
-        self._changes[kind, key] = (None, after)
-        self._first.add((kind, key))
+    def add(self, id: str, after: Image, derived: Columns) -> None:
+        """Enter a memory whose id was made for it, so that nothing of it can be there or recorded.
+
+        `derived` are the columns that follow from its image, see `rows.derived_columns`.
+        """
+        key = ("memory", id)
+        self._rows[key] = enter_memory(self.connection, id, after, derived, self.seq)
+        self._changes[key] = (None, after)
+        self._first.add(key)
 
     def note(self, **meta: Any) -> None:
         """Record this operation with what it says of itself, even if it changes no row."""
@@ -149,12 +154,21 @@ class Tx:
         act = self.act
         row = (self.seq, ids.new(), self.at, self.op, act.actor, act.session,
                act.collection, act.batch, self._undone[-1] if self._undone else None)  # fmt: skip
+        hash = chain(self._last_hash, row, meta, digests)
         self.connection.execute(
             """insert into operation(seq, id, at, op, actor, session, collection, batch, undoes,
                  meta, hash)
                values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)""",
-            (*row, meta, chain(self._last_hash, row, meta, digests)),
+            (*row, meta, hash),
         )
+        self._known.head = (self.seq, self.at, hash)
+
+
+def _last_operation(connection: apsw.Connection) -> tuple[int, float, bytes]:
+    found: tuple[int, float, bytes] | None = connection.execute(
+        "select seq, at, hash from operation order by seq desc limit 1"
+    ).get
+    return found or (0, 0.0, GENESIS)
 
 
 def _fall(connection: apsw.Connection, seq: int, by: int) -> None:
@@ -206,14 +220,24 @@ def image_digest(after: bytes | None) -> bytes:
     return hashlib.sha256(b"-" if after is None else after).digest()
 
 
+def _known(connection: apsw.Connection) -> Known:
+    """Return what is known of the file, once it is known that this houkai may write it."""
+    known = recall(connection)
+    if not known.writable:
+        migrate.refuse_newer(connection)
+        known.writable = True
+    return known
+
+
 def recorded(act: Act, clock: Clock, work: Callable[[Tx], T]) -> Callable[[apsw.Connection], T]:
     """Return a job for the writer: `work` inside one journaled operation."""
 
     def job(connection: apsw.Connection) -> T:
-        migrate.refuse_newer(connection)
-        tx = Tx(connection, act, clock)
+        known = _known(connection)
+        tx = Tx(connection, act, clock, known)
         result = work(tx)
         tx.finish()
+        confirm(connection, known)
         return result
 
     return job
@@ -228,12 +252,13 @@ def recorded_series(
     """
 
     def job(connection: apsw.Connection) -> list[T]:
-        migrate.refuse_newer(connection)
+        known = _known(connection)
         done: list[T] = []
         while True:
-            tx = Tx(connection, act, clock)
+            tx = Tx(connection, act, clock, known)
             result = work(tx, done)
             if result is None:
+                confirm(connection, known)
                 return done
             tx.finish()
             done.append(result)

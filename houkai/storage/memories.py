@@ -135,10 +135,12 @@ def by_id(
     return next(iter(found.values()), None)
 
 
-def from_image(id: str, image: Image, links: Iterable[Link] = ()) -> Memory:
-    """Return the memory that an image of the journal shows. Raises Corrupt."""
+def from_image(
+    id: str, image: Image, links: Iterable[Link] = (), *, hash: str | None = None
+) -> Memory:
+    """Return the memory that an image of the journal shows; `hash` if known. Raises Corrupt."""
     try:
-        hash = text.content_hash(image["text"])
+        hash = hash or text.content_hash(image["text"])
     except (AttributeError, KeyError, TypeError) as error:
         raise _unreadable(id) from error
     if not image.keys() <= _PLAIN.keys():

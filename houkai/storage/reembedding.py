@@ -116,7 +116,7 @@ def enter(
                 where {source.key} = ? and text_hash = ?)""",
             (key, one.hash),
         ).get:
-            vectors.keep(connection, one, target)
+            vectors.keep(connection, [one], target)
 
 
 def census(connection: apsw.Connection, target: int) -> tuple[int, int]:

@@ -13,9 +13,10 @@ from typing import Any, Final
 import apsw
 
 from houkai import text as words
-from houkai.storage import fulltext, indexing, trash, vectors
+from houkai.storage import fulltext, indexing, known, trash, vectors
 
 Image = dict[str, Any]
+Columns = Mapping[str, Any]
 
 MEMORY_FIELDS: Final = (
     "text", "type", "importance", "polarity", "source", "position", "author", "trust", "pinned",
@@ -36,6 +37,8 @@ NAMES: Final = (("tag", "tags"), ("entity", "entities"))
 _WORDED: Final = frozenset((*fulltext.COLUMNS, "collection"))
 _ABSENT: Final[dict[str, Any]] = {"polarity": 0, "trust": "trusted", "pinned": 0}
 """What a missing key means; part of the format, so it never changes."""
+_NOTHING: Final = {name: _ABSENT.get(name) for name in MEMORY_FIELDS}
+"""The columns of an image without fields."""
 
 
 @dataclass(frozen=True)
@@ -60,10 +63,12 @@ def collection_pk(connection: apsw.Connection, name: str) -> int | None:
 
 
 def _ensure_collection(connection: apsw.Connection, name: str, at: float) -> int:
-    pk = collection_pk(connection, name)
+    collections = known.of(connection).collections
+    pk = collections.get(name) or collection_pk(connection, name)
     if pk is None:
         connection.execute("insert into collection(name, created_at) values (?, ?)", (name, at))
         pk = connection.last_insert_rowid()
+    collections[name] = pk
     return pk
 
 
@@ -93,7 +98,9 @@ def save_memory(
 ) -> int | None:
     """Write a memory with its tags, entities, index words and sketches; None deletes it."""
     if before is None:
-        return None if after is None else _insert(connection, id, after, operation)
+        if after is None:
+            return None
+        return enter_memory(connection, id, after, derived_columns(after), operation)
     pk: int = connection.execute("select pk from memory where id = ?", (id,)).get
     if after is None:
         _delete(connection, pk)
@@ -102,12 +109,14 @@ def save_memory(
     return pk
 
 
-def columns(connection: apsw.Connection, image: Image) -> dict[str, Any]:
+def columns(
+    connection: apsw.Connection, image: Image, derived: Columns | None = None
+) -> dict[str, Any]:
     """Return what the table stores of an image."""
-    values = {name: image.get(name, _ABSENT.get(name)) for name in MEMORY_FIELDS}
+    values = {name: image.get(name, absent) for name, absent in _NOTHING.items()}
     values["pinned"] = int(values["pinned"] or 0)
     values["collection"] = _ensure_collection(connection, image["collection"], image["created_at"])
-    values.update(derived_columns(image))
+    values.update(derived or derived_columns(image))
     return values
 
 
@@ -123,8 +132,11 @@ def derived_columns(image: Image) -> dict[str, Any]:
     }
 
 
-def _insert(connection: apsw.Connection, id: str, image: Image, operation: int) -> int:
-    row = columns(connection, image)
+def enter_memory(
+    connection: apsw.Connection, id: str, image: Image, derived: Columns, operation: int
+) -> int:
+    """Write a memory that is not there, with its tags, entities and index words."""
+    row = columns(connection, image, derived)
     connection.execute(_INSERT, (id, operation, *row.values()))
     pk = connection.last_insert_rowid()
     fulltext.add(connection, "memory_fts", pk, row)

@@ -21,7 +21,7 @@ from houkai import AsyncMemoryStore, MemoryStore, NotFound, StorageError
 from houkai.storage import batch, writer
 from tests.durability.checks import EMBEDDER, assert_sound, opened
 from tests.durability.faulty import Fault, faulty
-from tests.support import contents
+from tests.support import contents, run
 
 
 @pytest.fixture
@@ -187,11 +187,27 @@ def test_threads_take_turns(store: MemoryStore) -> None:
     assert min(counts) * 3 >= max(counts)
 
 
-def test_a_write_inside_a_write_is_refused(store: MemoryStore) -> None:
-    """A job that waits for the thread it runs on would wait for ever."""
-    with pytest.raises(StorageError, match="inside a write"):
-        store.db.write(lambda _: store.remember("never"))
+def test_a_write_inside_a_write_is_refused(path: Path) -> None:
+    """A job that waits for the thread it runs on would wait for ever; so does a child process."""
+    run(
+        """
+import sys
+from houkai import MemoryStore, StorageError
+from houkai.testing import HashingEmbedder
+with MemoryStore(sys.argv[1], embedder=HashingEmbedder()) as store:
+    store.remember("the first memory chooses the model")
+    for outer in (store.db.write, lambda work: store.write("outer", work)):
+        try:
+            outer(lambda _: store.remember("inner"))
+        except StorageError as error:
+            assert "inside a write" in str(error), error
+        else:
+            raise AssertionError("it was not refused")
     store.remember("the writer lives")
+""",
+        str(path),
+    )
+    assert len(assert_sound(path)) == 2
 
 
 def test_ctrl_c_leaves_a_waiting_caller(store: MemoryStore, path: Path) -> None:
@@ -208,20 +224,39 @@ def test_ctrl_c_leaves_a_waiting_caller(store: MemoryStore, path: Path) -> None:
     assert "begun by nobody" not in held
 
 
-def test_closing_commits_what_waits_and_refuses_what_comes(store: MemoryStore, path: Path) -> None:
-    """A write that was accepted before the close must not vanish with it."""
-    with ThreadPoolExecutor(9) as threads:
-        with held_up(store):
-            waiting = [threads.submit(store.remember, f"waiting {n}") for n in range(8)]
-            while len(store.db._writer._queue) < 8:
-                time.sleep(0.001)
-            closing = threads.submit(store.close)
-            while not store.db.closed:
-                time.sleep(0.001)
-            with pytest.raises(StorageError, match="closed"):
-                store.remember("too late")
-        assert len({one.result().id for one in waiting}) == 8
-        closing.result()
+def test_closing_commits_what_waits_and_refuses_what_comes(path: Path) -> None:
+    """A write that was accepted before the close must not vanish with it, nor wait for ever."""
+    run(
+        """
+import sys, threading, time
+from concurrent.futures import ThreadPoolExecutor
+from houkai import MemoryStore, StorageError
+from houkai.testing import HashingEmbedder
+store = MemoryStore(sys.argv[1], embedder=HashingEmbedder())
+store.remember("the first memory chooses the model")
+go_on = threading.Event()
+with ThreadPoolExecutor(10) as threads:
+    held = threads.submit(store.db.write, lambda _: go_on.wait())
+    while not store.db._writer._busy:
+        time.sleep(0.001)
+    waiting = [threads.submit(store.remember, f"waiting {n}") for n in range(8)]
+    while len(store.db._writer._queue) < 8:
+        time.sleep(0.001)
+    closing = threads.submit(store.db.close)
+    while not store.db.closed:
+        time.sleep(0.001)
+    try:
+        store.remember("too late")
+    except StorageError as error:
+        assert "closed" in str(error), error
+    else:
+        raise AssertionError("it was not refused")
+    go_on.set()
+    assert len({one.result().id for one in waiting}) == 8
+    closing.result()
+""",
+        str(path),
+    )
     assert len(assert_sound(path)) == 9
 
 

@@ -127,6 +127,17 @@ def test_texts_that_are_known_are_not_embedded_again(open_store: Opener) -> None
     assert disagreements(store) == []
 
 
+def test_a_text_of_an_earlier_session_keeps_its_vectors(open_store: Opener) -> None:
+    """A text that this store has not met is embedded without a look whether the file knows it."""
+    open_store().remember("said in an earlier session")
+    later = open_store()
+    later.remember("the model is known from here on")
+    later.remember("said in an earlier session")
+    with later.read() as connection:
+        assert connection.execute("select count(*) from embedding").get == 2
+    assert disagreements(later) == []
+
+
 @pytest.fixture
 def foreign(open_store: Opener) -> MemoryStore:
     """Return a store opened with another model than its file's."""

@@ -11,7 +11,7 @@ import pytest
 from houkai import MemoryStore, NotReady
 from houkai.embed import adapt
 from houkai.ops import reembed as module
-from houkai.storage import reembedding, vectors
+from houkai.storage import indexing, reembedding, vectors
 from tests.ops.changing import OLD, New, Windowed, check_whole, fill, model_of, rows
 from tests.support import start
 
@@ -92,6 +92,42 @@ def test_a_killed_filling_is_finished_by_the_next_run(
     old.undo_last()
     assert old.reembed(New()).embedded == 0
     check_whole(old, New())
+
+
+@pytest.mark.parametrize("more", ["memories since", "nothing else"])
+def test_a_killed_filling_is_finished_in_quiet_moments(
+    old: MemoryStore, monkeypatch: pytest.MonkeyPatch, more: str
+) -> None:
+    """Nobody reembeds twice; until it is finished, recall reads every sketch of the file."""
+    with monkeypatch.context() as patch:
+        patch.setattr(vectors, "fill_index", lambda connection, limit: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            old.reembed(New())
+    monkeypatch.setattr(indexing, "SLICE", 4)
+    if more == "memories since":
+        old.forget(old.list_recent(1)[0].id)
+        old.undo_last()
+    old.db.settle()
+    left = rows(old, "select key from meta where key in ('indexed', 'deferred')")
+    assert left == []
+    missing = rows(
+        old,
+        """select pk from memory where not exists (select 1 from memory_vec_rowids
+             where rowid >= pk * 8192 and rowid < (pk + 1) * 8192)""",
+    )
+    assert missing == []
+
+
+@pytest.mark.parametrize("step", ["renew_index", "drop_leftovers"])
+def test_whoever_changes_vectors_tells_every_copy(old: MemoryStore, step: str) -> None:
+    """SQLite gives the number of a deleted vector again; a copy in RAM would go by the old one."""
+    epoch = "select value from meta where key = 'vector_epoch'"
+    ((before,),) = rows(old, epoch)
+    if step == "renew_index":
+        old.db.write(vectors.renew_index)
+    else:
+        old.db.write(lambda connection: reembedding.drop_leftovers(connection, b"", 10))
+    assert rows(old, epoch) != [(before,)]
 
 
 RUN = """

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -93,6 +95,20 @@ def test_a_number_that_comes_again_is_put_off_too(open_store: Opener) -> None:
     assert entered(store) == 5
     assert disagreements(store) == []
     assert set(texts(store.list_recent(None))) == {*TEXTS[:3], *(one.text for one in again)}
+
+
+@pytest.mark.usefixtures("few")
+def test_entering_stops_when_somebody_may_be_waiting(
+    open_store: Opener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A large import leaves seconds of work, and the next write would wait for all of it."""
+    store = open_store()
+    store.remember_many(TEXTS)
+    before = entered(store)
+    ticks = count(0.0, 0.4 * indexing.PATIENCE_S)
+    monkeypatch.setattr(indexing, "time", SimpleNamespace(monotonic=lambda: next(ticks)))
+    store.db.settle()
+    assert entered(store) == before + 2 * indexing.SLICE
 
 
 def test_a_busy_file_is_entered_another_time(path: Path, open_store: Opener) -> None:

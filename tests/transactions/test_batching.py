@@ -142,14 +142,6 @@ def test_an_interrupt_reaches_its_caller(file_store: MemoryStore) -> None:
     assert half(file_store) == 0
 
 
-def test_a_write_inside_a_write_is_refused(file_store: MemoryStore) -> None:
-    """It would wait for itself for ever."""
-    with pytest.raises(StorageError, match="inside a write"):
-        file_store.write("outer", lambda _: file_store.remember("inner"))
-    file_store.remember("after")
-    assert kept(file_store) == ["after"]
-
-
 def test_many_threads_lose_nothing(store: MemoryStore) -> None:
     """Every write that returned is there, once, also while others read."""
 
