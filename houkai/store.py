@@ -94,7 +94,7 @@ class MemoryStore(Store):
             Touches(database.settle_soon),
         )
         self._owner = True
-        self.db.when_quiet(self.touches.flush, indexing.catch_up)
+        self.db.when_quiet(self.touches.flush, indexing.catch_up, pressing=[indexing.keep_up])
 
     def as_actor(self, name: str, session: str | None = None) -> Self:
         """Return a view of this store whose changes are recorded under another actor.

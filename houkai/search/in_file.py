@@ -15,7 +15,7 @@ from houkai.search import facts as all_facts
 from houkai.search.arrays import Ints, Matrix, Vector, bound, distinct, held, numbers
 from houkai.search.facts import Facts, Labels
 from houkai.search.sketches import EXACT, SHORT, Windows, as_windows, read_vectors, to_score
-from houkai.storage import indexing, vectors
+from houkai.storage import vectors
 from houkai.storage.eligible import ANY_COLLECTION, Filter, condition
 from houkai.storage.rows import collection_pk
 from houkai.storage.vectors import EPOCH, WINDOWS
@@ -48,25 +48,27 @@ class FileView:
         """Return eligible windows among which the nearest `depth` are, as far as can be told.
 
         When a filter lets few of the nearest through, the circle widens, as long as that is less
-        work than to score all; all are returned if they are few, or while vec0 is filled anew.
+        work than to score all; all are returned if they are few.
         """
         few = self.few(where)
         if few is not None:
             return self.windows(few)
-        if len(vector) < SHORT or not vectors.is_filled(self.connection):
+        if len(vector) < SHORT:
             return self.windows(self._listed(where, None))
         scope = None
         if where.collection != ANY_COLLECTION:
             scope = collection_pk(self.connection, where.collection) or 0
-        keys, distance = chunks.distances(self.connection, vectors.sketch(vector), scope)
-        size, reach = len(keys), to_score(len(keys), depth)
+        sketch = vectors.sketch(vector)
+        known = chunks.read(self.connection, len(sketch), scope)
+        distance = chunks.differing(known.signs, sketch)
+        size, reach = len(known.key), to_score(len(known.key), depth)
         while True:
-            near = self._windows_at(_lowest(distance, keys, reach))
+            near = self._windows_at(_lowest(distance, known.key, reach))
             kept = self._kept(near, where)
             share = max(len(kept.pk), 1) / max(1, len(near.pk))
             enough = to_score(math.ceil(share * size), min(depth, ENOUGH))
             if len(kept.pk) >= enough or reach >= size:
-                return _both(kept, self._kept(self._fresh(scope), where))
+                return kept
             reach = max(2 * reach, math.ceil(1.2 * enough / share))
             if reach > share * size:
                 return self.windows(self._listed(where, None))
@@ -81,21 +83,6 @@ class FileView:
                      and e.model = (select value from meta where key = 'model')
                      and e.window = a.value % ?2""",
                 (bound(keys), WINDOWS),
-            ).fetchall()
-        )
-
-    def _fresh(self, scope: int | None) -> Windows:
-        """Return every window of the memories from the first on that vec0 may not have taken in."""
-        first = indexing.deferred(self.connection)
-        if first is None:
-            return as_windows([])
-        return as_windows(
-            self.connection.execute(
-                """select m.pk, e.pk from memory m
-                   cross join embedding e on e.text_hash = m.text_hash
-                     and e.model = (select value from meta where key = 'model')
-                   where m.pk >= :first and (:scope is null or m.collection = :scope)""",
-                {"scope": scope, "first": first},
             ).fetchall()
         )
 
@@ -160,14 +147,3 @@ def _lowest(distance: NDArray[np.uint16], keys: Ints, reach: int) -> Ints:
     """Return the numbers of the rows that differ in the fewest signs, at least so many."""
     upto = int(np.searchsorted(np.cumsum(np.bincount(distance)), reach))
     return keys[distance <= upto]
-
-
-def _both(one: Windows, other: Windows) -> Windows:
-    """Return the windows of both, each once."""
-    embedding = np.concatenate([one.embedding, other.embedding])
-    pk = np.concatenate([one.pk, other.pk])
-    order = np.lexsort((embedding, pk))
-    pk, embedding = pk[order], embedding[order]
-    fresh = np.ones(len(pk), bool)
-    fresh[1:] = (pk[1:] != pk[:-1]) | (embedding[1:] != embedding[:-1])
-    return Windows(pk[fresh], embedding[fresh])

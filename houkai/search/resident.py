@@ -7,14 +7,11 @@ held too, so that scoring reads nothing.
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from itertools import islice
-from typing import Any, Final
+from dataclasses import dataclass, field
+from typing import Final
 
 import apsw
 import numpy as np
-from numpy.typing import NDArray
 
 from houkai.search import facts as all_facts
 from houkai.search.arrays import (
@@ -22,12 +19,12 @@ from houkai.search.arrays import (
     Mask,
     Matrix,
     Vector,
-    bound,
     distinct,
     held,
     numbers,
     products,
 )
+from houkai.search.copies import Copy, renewed
 from houkai.search.facts import Facts, Labels
 from houkai.search.shelf import Shelf
 from houkai.search.sketches import EXACT, SHORT, Windows, read_vectors, to_score
@@ -35,57 +32,10 @@ from houkai.storage import vectors
 from houkai.storage.eligible import ANY_COLLECTION, Filter
 from houkai.storage.rows import collection_pk
 
-_SKETCHES: Final = """select m.pk, e.pk, e.sketch from memory m
-  join embedding e on e.text_hash = m.text_hash
-  where e.model = (select value from meta where key = 'model')"""
 HOLD: Final = 200_000
 """Windows of a file up to which their vectors are held as well, in a byte a dimension."""
 WHOLE: Final = 20_000
 """Windows of a file up to which they are held as they are, so that nothing is read to score."""
-_CHUNK: Final = 20_000
-_RELOAD: Final = 2_000
-"""Changed memories beyond which a fresh copy is cheaper than patching."""
-_PICK: Final = 0.25
-"""Share of eligible windows below which picking them out is cheaper than passing over the rest."""
-
-
-@dataclass(frozen=True)
-class Copy:
-    """One state of all memories and their windows, by their numbers; never changed in place.
-
-    `bits` holds a row for each 64 dimensions, so that distances add up along whole rows.
-    """
-
-    at: tuple[int, int]
-    facts: Facts
-    pk: Ints
-    embedding: Ints
-    bits: NDArray[np.uint64]
-
-    def __len__(self) -> int:
-        """Return the number of windows."""
-        return len(self.pk)
-
-    def inside(self, eligible: Mask) -> Mask:
-        """Return which windows belong to eligible memories."""
-        if len(self.pk) == len(self.facts.pk):
-            return eligible
-        return eligible[np.searchsorted(self.facts.pk, self.pk)]
-
-    def near(self, sketch: bytes, inside: Mask, limit: int) -> Ints:
-        """Return the places, of those inside, of the windows that differ in the fewest signs.
-
-        At least `limit`, and all that differ in as many as the last of them.
-        """
-        some = np.flatnonzero(inside) if inside.mean() < _PICK else slice(None)
-        distance = np.zeros(len(self.pk[some]), np.uint16)
-        for row, word in zip(self.bits, _words(sketch), strict=True):
-            distance += np.bitwise_count(row[some] ^ word)
-        if isinstance(some, slice):
-            distance[~inside] = np.iinfo(np.uint16).max
-        upto = int(np.searchsorted(np.cumsum(np.bincount(distance)), limit))
-        near = np.flatnonzero(distance <= upto)
-        return near if isinstance(some, slice) else some[near]
 
 
 class Resident:
@@ -106,7 +56,7 @@ class Resident:
         ).get
         with self._lock:
             if self._copy is None or self._copy.at != state:
-                self._copy = _renewed(connection, self._labels, self._copy, state)
+                self._copy = renewed(connection, self._labels, self._copy, state)
             return HeldView(connection, self._copy, self)
 
     def held(
@@ -200,83 +150,3 @@ class HeldView:
     def facts(self, pks: Ints) -> Facts:
         """Return what ranking asks of memories, given in order."""
         return self.copy.facts.take(np.searchsorted(self.copy.facts.pk, pks))
-
-
-def _renewed(
-    connection: apsw.Connection, labels: Labels, old: Copy | None, state: tuple[int, int]
-) -> Copy:
-    """Patch the copy from the journal, or read it anew when that is not less work."""
-    if old is not None and old.at[1] == state[1] and old.at[0] < state[0]:
-        changed = numbers(
-            connection,
-            """select distinct row as number from change
-               where kind = 'memory' and operation > ? limit ?""",
-            (old.at[0], _RELOAD + 1),
-        )
-        if len(changed) <= _RELOAD:
-            return _patched(connection, old, np.sort(changed), state)
-    return _read(connection, labels, state, "true", "memory m order by m.pk", ())
-
-
-def _read(
-    connection: apsw.Connection,
-    labels: Labels,
-    state: tuple[int, int],
-    which: str,
-    rest: str,
-    values: Sequence[Any],
-) -> Copy:
-    """Read memories; `which` chooses them for their sketches, `rest` for their facts."""
-    facts = all_facts.read(connection, labels, rest, values)
-    cursor = connection.execute(f"{_SKETCHES} and {which}", values)
-    pk, embedding, bits = [np.empty(0, np.int64)], [np.empty(0, np.int64)], list[Any]()
-    while rows := list(islice(cursor, _CHUNK)):
-        pk.append(np.array([row[0] for row in rows], np.int64))
-        embedding.append(np.array([row[1] for row in rows], np.int64))
-        bits.append(_words(b"".join([_padded(row[2]) for row in rows])).reshape(len(rows), -1))
-    pks, embeddings = np.concatenate(pk), np.concatenate(embedding)
-    signs = np.concatenate(bits) if bits else np.empty((0, 1), np.uint64)
-    order = np.lexsort((embeddings, pks))
-    turned = np.ascontiguousarray(signs[order].T)
-    return Copy(state, facts, pks[order], embeddings[order], turned)
-
-
-def _patched(connection: apsw.Connection, old: Copy, changed: Ints, state: tuple[int, int]) -> Copy:
-    """Put the changed memories in the place of what they were."""
-    if not len(changed):
-        return replace(old, at=state)
-    which = "m.pk in (select value from carray(?))"
-    values = (bound(changed),)
-    labels = old.facts.labels
-    fresh = _read(connection, labels, state, which, f"memory m where {which}", values)
-    if changed[0] > old.facts.pk.max(initial=0):
-        return _with(old, fresh)
-    stay = old.facts.take(~held(old.facts.pk, changed))
-    there = ~held(old.pk, changed)
-    kept = Copy(state, stay, old.pk[there], old.embedding[there], old.bits[:, there])
-    both = _with(kept, fresh)
-    order = np.argsort(both.pk, kind="stable")
-    facts = both.facts.take(np.argsort(both.facts.pk, kind="stable"))
-    return Copy(state, facts, both.pk[order], both.embedding[order], both.bits[:, order])
-
-
-def _with(old: Copy, fresh: Copy) -> Copy:
-    """Return what two copies hold, one behind the other, in the state of the fresh one."""
-    facts = old.facts.joined(fresh.facts)
-    if not len(old) or not len(fresh):  # which has no bits to speak of
-        return replace(fresh if len(fresh) else old, at=fresh.at, facts=facts)
-    return Copy(
-        fresh.at,
-        facts,
-        np.concatenate([old.pk, fresh.pk]),
-        np.concatenate([old.embedding, fresh.embedding]),
-        np.concatenate([old.bits, fresh.bits], axis=1),
-    )
-
-
-def _padded(sketch: bytes) -> bytes:
-    return sketch.ljust(-(-len(sketch) // 8) * 8, b"\0")
-
-
-def _words(sketch: bytes) -> NDArray[np.uint64]:
-    return np.frombuffer(_padded(sketch), np.uint64)

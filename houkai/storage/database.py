@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import uuid
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Final, TypeVar
@@ -179,9 +180,13 @@ class Database:
         """Have the chores done without waiting for them."""
         self._writer.rest_soon()
 
-    def when_quiet(self, *chores: Chore) -> None:
-        """Add chores that the writer does a second after the last write, and at the end."""
+    def when_quiet(self, *chores: Chore, pressing: Sequence[Chore] = ()) -> None:
+        """Add chores that the writer does a second after the last write, and at the end.
+
+        Pressing ones it does while much is written, as often as it folds the log into the file.
+        """
         self._log.chores.extend(chores)
+        self._log.pressing.extend(pressing)
 
     def close(self) -> None:
         """End every connection, the last of which leaves only the file; harmless when repeated."""

@@ -20,6 +20,10 @@ PATIENCE_S: Final = 0.1
 """How long a write that comes meanwhile may have to wait."""
 
 
+BACKLOG: Final = 20_000
+"""Memories that may be left out: a process that does not stay compares each at every recall."""
+
+
 def defer(connection: apsw.Connection, pk: int) -> None:
     """Note that a new memory is to be entered later, with those after it."""
     facts = known.of(connection)
@@ -54,6 +58,15 @@ def enter_next(connection: apsw.Connection, limit: int) -> bool:
     if pks:
         vectors.enter_between(connection, first, pks[-1][0] + 1)
     return len(pks) == limit
+
+
+def keep_up(connection: apsw.Connection) -> None:
+    """Enter some while much is written, once the backlog is long: a bulk load may be all that a
+    process does, and whoever only reads enters nothing.
+    """
+    first = deferred(connection)
+    if first is not None and connection.execute("select max(pk) from memory").get - first > BACKLOG:
+        catch_up(connection)
 
 
 def catch_up(connection: apsw.Connection) -> None:

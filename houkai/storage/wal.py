@@ -34,6 +34,8 @@ class Log:
         self._pages = 0
         self._folded = 0
         self.chores: list[Chore] = []
+        self.pressing: list[Chore] = []
+        """Chores that are not left to a quiet moment while much is written."""
 
     def watch(self, connection: apsw.Connection) -> None:
         """Take note of the log's length at every commit of the write connection."""
@@ -50,6 +52,8 @@ class Log:
         if self._pages - self._folded < FOLD_PAGES:
             return
         self._folded = self._pages
+        for chore in self.pressing:
+            self._patiently(connection, TRIM_S, chore)
         if self._pages < TRIM_PAGES:
             self._checkpoint(connection, apsw.SQLITE_CHECKPOINT_PASSIVE, 0.0)
         else:

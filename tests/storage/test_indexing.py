@@ -144,3 +144,30 @@ os._exit(0)
         store.remember("one more")
     with MemoryStore(path, embedder=HashingEmbedder(DIM)) as store:
         assert entered(store) == 10
+
+
+def test_a_bulk_load_enters_what_it_writes(
+    open_store: Opener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process that only loads has no quiet moment, and those that only read enter nothing: each
+    of their recalls would compare all of it row by row.
+    """
+    monkeypatch.setattr(indexing, "BACKLOG", 30)
+    monkeypatch.setattr("houkai.storage.wal.FOLD_PAGES", 1)
+    store = open_store()
+    for part in range(6):
+        store.remember_many([f"{text} in part {part}" for text in TEXTS])
+    assert entered(store) >= 6 * len(TEXTS) - 30 - len(TEXTS)
+    assert disagreements(store) == []
+
+
+def test_a_short_backlog_is_left_to_a_quiet_moment(
+    open_store: Opener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """vec0 takes longer than the write itself, which a caller need not wait for."""
+    monkeypatch.setattr("houkai.storage.wal.FOLD_PAGES", 1)
+    monkeypatch.setattr("houkai.storage.writer.QUIET_S", 60.0)
+    store = open_store()
+    store.remember_many(TEXTS)
+    store.remember("one more")
+    assert entered(store) == 0
