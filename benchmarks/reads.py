@@ -22,6 +22,7 @@ from itertools import accumulate
 from pathlib import Path
 
 from houkai import MemoryStore
+from houkai.search.warming import OFTEN
 from houkai.testing import HashingEmbedder
 
 ROUNDS = 15
@@ -73,6 +74,8 @@ def queries(store: MemoryStore, words: int) -> list[str]:
 def measure(store: MemoryStore, embedder: HashingEmbedder) -> None:
     """Print a line an operation."""
     recent = store.list_recent(50)
+    for memory in recent[: 2 * OFTEN]:  # until the store holds what it asks
+        store.recall(memory.text, touch=False)
     ids = [memory.id for memory in recent]
     rows: list[tuple[str, Callable[[int], object], list[str]]] = [
         ("get", lambda n: store.get(ids[n]), []),

@@ -132,14 +132,10 @@ class Store:
         )
 
     def sketches(self) -> Sketches:
-        """Return the sketches to search: the file's at first, a copy in RAM from then on."""
-        from houkai.search.in_file import InFile
-        from houkai.search.resident import Resident  # numpy, which a listing never needs
+        """Return the memories to search: the file's at first, a copy in RAM from then on."""
+        from houkai.search.warming import Warming  # numpy, which a listing never needs
 
-        found: Sketches | None = self._derived.get("sketches")
-        if found is None:
-            self._derived["sketches"] = Resident()
-            return InFile()
+        found: Sketches = self._derived.setdefault("sketches", Warming())
         return found
 
     def centres(self) -> Centres:

@@ -8,7 +8,7 @@ import pytest
 from houkai import MemoryStore, ModelMismatch
 from houkai import text as words
 from houkai.ops import reembed as module
-from houkai.search.in_file import InFile
+from houkai.search.resident import HeldView
 from tests.ops.changing import OLD, New, check_whole, fill, model_of, rows
 
 
@@ -125,7 +125,8 @@ def test_a_warm_store_sees_vectors_that_came_after_the_change(old: MemoryStore, 
         texts = [hit.memory.text for hit in warm.recall("late text", k=10, mode="semantic")]
         assert len(added) == module.TRIES
         assert set(added) <= set(texts)
-        assert isinstance(warm.sketches(), InFile) is False
+        with warm.read() as connection:
+            assert isinstance(warm.sketches().at(connection), HeldView)
 
 
 def test_a_warm_store_reads_anew_when_its_model_comes_back(old: MemoryStore, path: Path) -> None:
