@@ -36,6 +36,15 @@ def held(numbers: Ints, ordered: Ints) -> Mask:
     return found
 
 
+def marked(ordered: Ints, some: Ints) -> Mask:
+    """Return which of many numbers in order are among a few others."""
+    found = np.zeros(len(ordered), bool)
+    if len(ordered):
+        at = np.minimum(np.searchsorted(ordered, some), len(ordered) - 1)
+        found[at[ordered[at] == some]] = True
+    return found
+
+
 def products(rows: Matrix, vector: Vector) -> Vector:
     """Return the product of each row with a vector.
 

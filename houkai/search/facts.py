@@ -14,7 +14,7 @@ from typing import Any, Final
 import apsw
 import numpy as np
 
-from houkai.search.arrays import Floats, Ints, Mask, bound, held
+from houkai.search.arrays import Floats, Ints, Mask, bound, marked
 from houkai.storage.eligible import ANY_COLLECTION, Filter
 from houkai.vocabulary import MEMORY_TYPES, TRUST_LEVELS
 
@@ -122,13 +122,13 @@ def _arrays(rows: list[tuple[Any, ...]], labels: Labels) -> list[Any]:
 def mask(facts: Facts, where: Filter, collection: int | None, tagged: Ints) -> Mask:
     """Return which memories a filter lets through.
 
-    `collection` is the number of its collection; `tagged` holds the memories with its tag in order.
+    `collection` is the number of its collection; `tagged` holds the memories with its tag.
     """
     passing = np.ones(len(facts), bool)
     if where.collection != ANY_COLLECTION:
         passing &= facts.collection == (NOBODY if collection is None else collection)
     if where.tag is not None:
-        passing &= held(facts.pk, tagged)
+        passing &= marked(facts.pk, tagged)
     for name, test in _ASKED.items():
         value = getattr(where, name)
         if value is not None:

@@ -122,7 +122,7 @@ class HeldView:
             if where.tag is not None:
                 tagged = numbers(
                     self.connection,
-                    "select memory as number from tag where name = ? order by 1",
+                    "select memory as number from tag where name = ?",
                     (where.tag,),
                 )
             known = all_facts.mask(self.copy.facts, where, collection, tagged)
