@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import apsw
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -71,6 +73,28 @@ def test_a_patched_copy_is_what_is_read_anew(steps: list[str]) -> None:
                 assert told(patched) == told(fresh)
                 vectors = held.held(connection, patched.copy, patched.copy.embedding)[0]
                 assert np.array_equal(vectors, fresh.vectors(fresh.copy.embedding))
+
+
+@pytest.mark.parametrize("journaled", [True, False])
+def test_what_a_pruning_dropped_is_not_missed(path: Path, journaled: bool) -> None:
+    """A copy patched by the changes that are left would keep what is in the trash, or never see
+    what came without an image.
+    """
+    embedder = HashingEmbedder(64)
+    with (
+        MemoryStore(path, embedder=embedder) as store,
+        MemoryStore(path, embedder=embedder, journal_enabled=journaled) as other,
+    ):
+        gone = store.remember("the first note")
+        store.remember("the second note")
+        for _ in range(2):
+            assert len(store.recall("note")) == 2
+        other.trash(gone.id)
+        later = other.remember("the third note")
+        other.prune_journal(keep_last=0)
+        found = {hit.memory.id for hit in store.recall("the first note", 2, mode="semantic")}
+        assert len(found) == 2
+        assert later.id in found
 
 
 def test_an_earlier_copy_stays_as_it_was() -> None:
