@@ -59,53 +59,32 @@ class FileView:
         if where.collection != ANY_COLLECTION:
             scope = collection_pk(self.connection, where.collection) or 0
         keys, distance = chunks.distances(self.connection, vectors.sketch(vector), scope)
-        size, reach = len(keys), to_score(len(keys), depth)
+        size, least = len(keys), min(depth, ENOUGH)
+        reach = to_score(size, depth)
         while True:
-            near = self._windows_at(_lowest(distance, keys, reach))
-            kept = self._kept(near, where)
-            share = max(len(kept.pk), 1) / max(1, len(near.pk))
-            enough = to_score(math.ceil(share * size), min(depth, ENOUGH))
-            if len(kept.pk) >= enough or reach >= size:
-                return _both(kept, self._kept(self._fresh(scope), where))
+            owner = _lowest(distance, keys, reach) // WINDOWS
+            near = self.eligible(distinct(owner), where)
+            some = int(np.count_nonzero(held(owner, near)))
+            share = max(some, 1) / max(1, len(owner))
+            enough = to_score(math.ceil(share * size), least)
+            if (some >= enough and len(near) >= least) or reach >= size:
+                fresh = self.eligible(self._fresh(scope), where)
+                return self.windows(distinct(np.concatenate([near, fresh])))
             reach = max(2 * reach, math.ceil(1.2 * enough / share))
             if reach > share * size:
                 return self.windows(self._listed(where, None))
 
-    def _windows_at(self, keys: Ints) -> Windows:
-        """Return the windows of rows of the search table."""
-        return as_windows(
-            self.connection.execute(
-                """select m.pk, e.pk from carray(?1) a
-                   cross join memory m on m.pk = a.value / ?2
-                   cross join embedding e on e.text_hash = m.text_hash
-                     and e.model = (select value from meta where key = 'model')
-                     and e.window = a.value % ?2""",
-                (bound(keys), WINDOWS),
-            ).fetchall()
-        )
-
-    def _fresh(self, scope: int | None) -> Windows:
-        """Return every window of the memories from the first on that vec0 may not have taken in."""
+    def _fresh(self, scope: int | None) -> Ints:
+        """Return the memories from the first on that vec0 may not have taken in."""
         first = indexing.deferred(self.connection)
         if first is None:
-            return as_windows([])
-        return as_windows(
-            self.connection.execute(
-                """select m.pk, e.pk from memory m
-                   cross join embedding e on e.text_hash = m.text_hash
-                     and e.model = (select value from meta where key = 'model')
-                   where m.pk >= :first and (:scope is null or m.collection = :scope)""",
-                {"scope": scope, "first": first},
-            ).fetchall()
+            return np.empty(0, np.int64)
+        return numbers(
+            self.connection,
+            """select pk as number from memory
+               where pk >= :first and (:scope is null or collection = :scope) order by pk""",
+            {"scope": scope, "first": first},
         )
-
-    def _kept(self, near: Windows, where: Filter) -> Windows:
-        pks = distinct(near.pk)
-        kept = self.eligible(pks, where)
-        if len(kept) == len(pks):
-            return near
-        inside = held(near.pk, kept)
-        return Windows(near.pk[inside], near.embedding[inside])
 
     def few(self, where: Filter) -> Ints | None:
         """Return the eligible memories in order, None if they are too many to score each."""
@@ -160,14 +139,3 @@ def _lowest(distance: NDArray[np.uint16], keys: Ints, reach: int) -> Ints:
     """Return the numbers of the rows that differ in the fewest signs, at least so many."""
     upto = int(np.searchsorted(np.cumsum(np.bincount(distance)), reach))
     return keys[distance <= upto]
-
-
-def _both(one: Windows, other: Windows) -> Windows:
-    """Return the windows of both, each once."""
-    embedding = np.concatenate([one.embedding, other.embedding])
-    pk = np.concatenate([one.pk, other.pk])
-    order = np.lexsort((embedding, pk))
-    pk, embedding = pk[order], embedding[order]
-    fresh = np.ones(len(pk), bool)
-    fresh[1:] = (pk[1:] != pk[:-1]) | (embedding[1:] != embedding[:-1])
-    return Windows(pk[fresh], embedding[fresh])
