@@ -44,7 +44,6 @@ COMPOSED = {
     ("search.pool", "table"): "past",
     ("search.arrays", "sql"): "select pk as number from memory",
     ("search.facts", "rest"): "memory m",
-    ("search.resident", "which"): "true",
     ("search.past", "then"): "m.collection = 1",
     ("storage.memories", "rest"): "where m.pk > 0",
     ("storage.walks", "sql"): " union all ".join(walks._ARMS["both"]),

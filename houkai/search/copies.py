@@ -1,10 +1,11 @@
-"""One state of all memories in RAM: read whole, or patched from the journal."""
+"""One state of all memories in RAM: read whole, or patched where it has changed."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import islice
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import apsw
 import numpy as np
@@ -12,15 +13,24 @@ from numpy.typing import NDArray
 
 from houkai.search import chunks
 from houkai.search import facts as all_facts
-from houkai.search.arrays import Ints, Mask, bound, held, numbers
+from houkai.search.arrays import Ints, Mask, bound, held
 from houkai.search.facts import Facts, Labels
 from houkai.storage import vectors
 
 _CHUNK: Final = 20_000
-_RELOAD: Final = 2_000
-"""Changed memories beyond which a fresh copy is cheaper than patching."""
 _PICK: Final = 0.25
 """Share of eligible windows below which picking them out is cheaper than passing over the rest."""
+
+
+class At(NamedTuple):
+    """Which state of the file: the last operation, the vectors' epoch, the operation's hash.
+
+    The hash tells a file that was restored and written again from the one that it was.
+    """
+
+    seq: int
+    epoch: int
+    hash: bytes | None
 
 
 @dataclass(frozen=True)
@@ -30,7 +40,7 @@ class Copy:
     `bits` holds a row for each 64 dimensions, so that distances add up along whole rows.
     """
 
-    at: tuple[int, int]
+    at: At
     facts: Facts
     pk: Ints
     embedding: Ints
@@ -40,16 +50,22 @@ class Copy:
         """Return the number of windows."""
         return len(self.pk)
 
+    @cached_property
+    def single(self) -> bool:
+        """Say whether no memory has two windows."""
+        return bool((self.pk[1:] > self.pk[:-1]).all())
+
     def inside(self, eligible: Mask) -> Mask:
         """Return which windows belong to eligible memories."""
         if len(self.pk) == len(self.facts.pk):
             return eligible
         return eligible[np.searchsorted(self.facts.pk, self.pk)]
 
-    def near(self, sketch: bytes, inside: Mask, limit: int) -> Ints:
+    def near(self, sketch: bytes, inside: Mask, limit: int, depth: int) -> Ints:
         """Return the places, of those inside, of the windows that differ in the fewest signs.
 
-        At least `limit`, and all that differ in as many as the last of them.
+        At least `limit`, and all that differ in as many as the last of them; more where they are
+        windows of fewer than `depth` memories.
         """
         some = np.flatnonzero(inside) if inside.mean() < _PICK else slice(None)
         distance = np.zeros(len(self.pk[some]), np.uint16)
@@ -57,32 +73,25 @@ class Copy:
             distance += np.bitwise_count(row[some] ^ word)
         if isinstance(some, slice):
             distance[~inside] = np.iinfo(np.uint16).max
-        upto = int(np.searchsorted(np.cumsum(np.bincount(distance)), limit))
-        near = np.flatnonzero(distance <= upto)
-        return near if isinstance(some, slice) else some[near]
+        upto, all_of_them = np.cumsum(np.bincount(distance)), int(np.count_nonzero(inside))
+        while True:
+            near = np.flatnonzero(distance <= int(np.searchsorted(upto, limit)))
+            at: Ints = near if isinstance(some, slice) else some[near]
+            if self.single or limit == all_of_them or owners(self.pk[at]) >= depth:
+                return at
+            limit = min(2 * limit, all_of_them)
 
 
-def renewed(
-    connection: apsw.Connection, labels: Labels, old: Copy | None, state: tuple[int, int]
-) -> Copy:
-    """Patch the copy from the journal, or read it anew when that is not less work."""
-    if old is not None and old.at[1] == state[1] and old.at[0] < state[0]:
-        changed = numbers(
-            connection,
-            """select distinct row as number from change
-               where kind = 'memory' and operation > ? limit ?""",
-            (old.at[0], _RELOAD + 1),
-        )
-        if len(changed) <= _RELOAD:
-            return _patched(connection, old, np.sort(changed), state)
-    return _read(connection, labels, state)
+def owners(pk: Ints) -> int:
+    """Return how many memories some windows belong to, whose numbers are in order."""
+    return int(np.count_nonzero(pk[1:] != pk[:-1])) + min(1, len(pk))
 
 
-def _read(connection: apsw.Connection, labels: Labels, state: tuple[int, int]) -> Copy:
+def read(connection: apsw.Connection, state: At) -> Copy:
     """Read all memories. Sketches come from vec0 in one piece, the numbers of their vectors from
     two indexes in one order: row by row it takes three times as long.
     """
-    facts = all_facts.read(connection, labels, "memory m order by m.pk")
+    facts = all_facts.read(connection, Labels(), "memory m order by m.pk")
     cursor = connection.execute(
         """select m.pk * 8192 + e.window, e.pk from memory m indexed by memory_by_text
            cross join embedding e on e.text_hash = m.text_hash
@@ -114,7 +123,7 @@ def _bits(connection: apsw.Connection, key: Ints, embedding: Ints) -> NDArray[np
     return _turned(signs)
 
 
-def _some(connection: apsw.Connection, old: Copy, pks: Ints, state: tuple[int, int]) -> Copy:
+def _some(connection: apsw.Connection, old: Copy, pks: Ints, state: At) -> Copy:
     """Read some memories."""
     rows: list[tuple[Any, ...]] = connection.execute(
         """select m.pk, e.pk, e.sketch from carray(?) a cross join memory m on m.pk = a.value
@@ -129,7 +138,7 @@ def _some(connection: apsw.Connection, old: Copy, pks: Ints, state: tuple[int, i
     return Copy(state, facts, pairs[:, 0].copy(), pairs[:, 1].copy(), _turned(signs))
 
 
-def _patched(connection: apsw.Connection, old: Copy, changed: Ints, state: tuple[int, int]) -> Copy:
+def patched(connection: apsw.Connection, old: Copy, changed: Ints, state: At) -> Copy:
     """Put the changed memories in the place of what they were."""
     if not len(changed):
         return replace(old, at=state)

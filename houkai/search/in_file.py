@@ -61,38 +61,19 @@ class FileView:
         sketch = vectors.sketch(vector)
         known = chunks.read(self.connection, len(sketch), scope)
         distance = chunks.differing(known.signs, sketch)
-        size, reach = len(known.key), to_score(len(known.key), depth)
+        size, least = len(known.key), min(depth, ENOUGH)
+        reach = to_score(size, depth)
         while True:
-            near = self._windows_at(_lowest(distance, known.key, reach))
-            kept = self._kept(near, where)
-            share = max(len(kept.pk), 1) / max(1, len(near.pk))
-            enough = to_score(math.ceil(share * size), min(depth, ENOUGH))
-            if len(kept.pk) >= enough or reach >= size:
-                return kept
+            owner = _lowest(distance, known.key, reach) // WINDOWS
+            near = self.eligible(distinct(owner), where)
+            some = int(np.count_nonzero(held(owner, near)))
+            share = max(some, 1) / max(1, len(owner))
+            enough = to_score(math.ceil(share * size), least)
+            if (some >= enough and len(near) >= least) or reach >= size:
+                return self.windows(near)
             reach = max(2 * reach, math.ceil(1.2 * enough / share))
             if reach > share * size:
                 return self.windows(self._listed(where, None))
-
-    def _windows_at(self, keys: Ints) -> Windows:
-        """Return the windows of rows of the search table."""
-        return as_windows(
-            self.connection.execute(
-                """select m.pk, e.pk from carray(?1) a
-                   cross join memory m on m.pk = a.value / ?2
-                   cross join embedding e on e.text_hash = m.text_hash
-                     and e.model = (select value from meta where key = 'model')
-                     and e.window = a.value % ?2""",
-                (bound(keys), WINDOWS),
-            ).fetchall()
-        )
-
-    def _kept(self, near: Windows, where: Filter) -> Windows:
-        pks = distinct(near.pk)
-        kept = self.eligible(pks, where)
-        if len(kept) == len(pks):
-            return near
-        inside = held(near.pk, kept)
-        return Windows(near.pk[inside], near.embedding[inside])
 
     def few(self, where: Filter) -> Ints | None:
         """Return the eligible memories in order, None if they are too many to score each."""

@@ -7,6 +7,7 @@ held too, so that scoring reads nothing.
 from __future__ import annotations
 
 import threading
+from collections import deque
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -14,18 +15,9 @@ import apsw
 import numpy as np
 
 from houkai.search import facts as all_facts
-from houkai.search.arrays import (
-    Ints,
-    Mask,
-    Matrix,
-    Vector,
-    distinct,
-    held,
-    numbers,
-    products,
-)
-from houkai.search.copies import Copy, renewed
-from houkai.search.facts import Facts, Labels
+from houkai.search.arrays import Ints, Mask, Matrix, Vector, distinct, held, numbers, products
+from houkai.search.copies import At, Copy, patched, read
+from houkai.search.facts import Facts
 from houkai.search.shelf import Shelf
 from houkai.search.sketches import EXACT, SHORT, Windows, read_vectors, to_score
 from houkai.storage import vectors
@@ -36,6 +28,12 @@ HOLD: Final = 200_000
 """Windows of a file up to which their vectors are held as well, in a byte a dimension."""
 WHOLE: Final = 20_000
 """Windows of a file up to which they are held as they are, so that nothing is read to score."""
+_RELOAD: Final = 2_000
+"""Changed memories beyond which a fresh copy is cheaper than patching."""
+_TRAIL: Final = 64
+"""Earlier states from which an older snapshot is told what has changed since."""
+_STALE: Final = 10_000
+"""Texts of sources and authors that may be kept after nobody has them any more."""
 
 
 class Resident:
@@ -46,18 +44,68 @@ class Resident:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._copy: Copy | None = None
-        self._labels = Labels()
+        self._trail: deque[tuple[At, Ints]] = deque(maxlen=_TRAIL)
         self._shelf = Shelf(-1, whole=True)
 
     def at(self, connection: apsw.Connection) -> HeldView:
         """Return the memories as the connection's snapshot has them."""
-        state: tuple[int, int] = connection.execute(
-            f"select (select coalesce(max(seq), 0) from operation), ({vectors.EPOCH})"
-        ).get
+        state = At(
+            *connection.execute(
+                f"""select coalesce((select max(seq) from operation), 0), ({vectors.EPOCH}),
+                      (select hash from operation order by seq desc limit 1)"""
+            ).get
+        )
         with self._lock:
-            if self._copy is None or self._copy.at != state:
-                self._copy = renewed(connection, self._labels, self._copy, state)
-            return HeldView(connection, self._copy, self)
+            return HeldView(connection, self._renewed(connection, state), self)
+
+    def _renewed(self, connection: apsw.Connection, state: At) -> Copy:
+        """Patch the newest copy, or read one anew when that is not less work.
+
+        Of threads that recall while others write, some come with an older snapshot than the one
+        before them. They get a copy of their own: if it took the newest one's place, each of them
+        would have it read anew.
+        """
+        newest = self._copy
+        if newest is not None and newest.at == state:
+            return newest
+        changed = None if newest is None else self._changed(connection, newest, state)
+        if newest is None or changed is None:
+            self._trail.clear()
+            self._copy = read(connection, state)
+            return self._copy
+        copy = patched(connection, newest, changed, state)
+        if state.seq > newest.at.seq:
+            self._trail.append((newest.at, changed))
+            self._copy = copy
+        return copy
+
+    def _changed(self, connection: apsw.Connection, newest: Copy, state: At) -> Ints | None:
+        """Return the memories that may differ between the newest copy and a state.
+
+        None where that cannot be told, or reading all is no more work.
+        """
+        labels = len(newest.facts.labels)
+        if newest.at.epoch != state.epoch or labels > 4 * len(newest) + _STALE:
+            return None
+        parts, earlier = [np.empty(0, np.int64)], list(self._trail)
+        base = newest.at
+        while base.seq > state.seq:
+            if not earlier:
+                return None
+            base, since = earlier.pop()
+            parts.append(since)
+        hash = connection.execute("select hash from operation where seq = ?", (base.seq,)).get
+        if hash != base.hash:  # another history than the one that was read, with other vectors
+            self._shelf = Shelf(-1, whole=True)
+            return None
+        journal = numbers(
+            connection,
+            """select distinct row as number from change
+               where kind = 'memory' and operation > ? limit ?""",
+            (base.seq, _RELOAD + 1),
+        )
+        changed = distinct(np.concatenate([*parts, journal]))
+        return changed if len(changed) <= _RELOAD else None
 
     def held(
         self, connection: apsw.Connection, copy: Copy, embeddings: Ints
@@ -65,9 +113,9 @@ class Resident:
         """Return vectors and what each must be multiplied by."""
         with self._lock:
             whole = len(copy) <= WHOLE
-            present = (self._shelf.epoch, self._shelf.whole)
-            if present != (copy.at[1], whole) or self._shelf.count > 2 * HOLD:
-                self._shelf = Shelf(copy.at[1], whole=whole)
+            present, most = (self._shelf.epoch, self._shelf.whole), WHOLE if whole else HOLD
+            if present != (copy.at.epoch, whole) or self._shelf.count > 2 * most:
+                self._shelf = Shelf(copy.at.epoch, whole=whole)
             if not self._shelf.count:
                 self._shelf.add(connection, copy.embedding)
             return self._shelf.of(connection, embeddings)
@@ -85,23 +133,26 @@ class HeldView:
     @property
     def epoch(self) -> int:
         """Return a number as long as which stays the same, a stored vector keeps its number."""
-        return self.copy.at[1]
+        return self.copy.at.epoch
 
     def near(self, vector: Vector, where: Filter, depth: int) -> Windows:
         """Return eligible windows among which the nearest `depth` are, as far as can be told."""
-        copy = self.copy
-        inside = copy.inside(self._mask(where))
-        some, held = int(np.count_nonzero(inside)), len(copy) <= HOLD
+        copy, mask = self.copy, self._mask(where)
+        inside = copy.inside(mask)
+        some, held, whole = int(np.count_nonzero(inside)), len(copy) <= HOLD, len(copy) <= WHOLE
         wide = max(to_score(some), 2 * depth) if held else to_score(some, depth)
-        if some <= max(EXACT, wide) or len(vector) < SHORT:
+        few = whole and np.count_nonzero(mask) <= EXACT  # of long texts, as a cold search has it
+        if some <= max(EXACT, wide) or few or len(vector) < SHORT:
             at = np.flatnonzero(inside)
         else:
-            at = copy.near(vectors.sketch(vector), inside, wide)
-        spare = 3 * depth if len(copy) <= WHOLE else depth  # what is whole is exact in one step
+            at = copy.near(vectors.sketch(vector), inside, wide, depth)
+        spare = 3 * depth if whole else depth  # what is whole is exact in one step
         if held and len(at) > spare:
             rows, scale = self.resident.held(self.connection, copy, copy.embedding[at])
-            at = at[np.argpartition(-products(rows, vector) * scale, depth)[:depth]]
-        return Windows(copy.pk[at], copy.embedding[at])
+            at = at[_nearest(copy.pk[at], products(rows, vector) * scale, depth)]
+        if copy.single:
+            return Windows(copy.pk[at], copy.embedding[at])
+        return self.windows(copy.pk[at])
 
     def few(self, where: Filter) -> Ints | None:
         """Return the eligible memories in order, None if they are too many to score each."""
@@ -133,12 +184,8 @@ class HeldView:
         """Return all windows of some memories."""
         copy, wanted = self.copy, distinct(pks)
         first = np.searchsorted(copy.pk, wanted, "left")
-        last = np.searchsorted(copy.pk, wanted, "right")
-        if (last - first > 1).any():
-            spans = [np.arange(a, b) for a, b in zip(first, last, strict=True)]
-            at = np.concatenate(spans)
-        else:
-            at = first[last > first]
+        number = np.searchsorted(copy.pk, wanted, "right") - first
+        at = np.repeat(first - np.cumsum(number) + number, number) + np.arange(number.sum())
         return Windows(copy.pk[at], copy.embedding[at])
 
     def vectors(self, embeddings: Ints) -> Matrix:
@@ -150,3 +197,14 @@ class HeldView:
     def facts(self, pks: Ints) -> Facts:
         """Return what ranking asks of memories, given in order."""
         return self.copy.facts.take(np.searchsorted(self.copy.facts.pk, pks))
+
+
+def _nearest(pk: Ints, product: Vector, depth: int) -> Ints:
+    """Return the place of a window of each of the `depth` memories that have the nearest ones, and
+    of all that are as near as the last of them. Windows come in the order of their memories.
+    """
+    first = np.flatnonzero(np.concatenate(([True], pk[1:] != pk[:-1])))
+    best = np.maximum.reduceat(product, first)
+    if len(first) > depth:
+        first = first[best >= np.partition(best, -depth)[-depth]]
+    return first

@@ -132,8 +132,7 @@ def prune(connection: apsw.Connection, cut: int) -> dict[str, Any]:
            and text_hash not in (select text_hash from trash)"""
     )
     dropped = connection.changes()
-    if dropped:
-        vectors.tell_others(connection)
+    vectors.tell_others(connection)  # who holds a copy cannot patch it by changes that are gone
     connection.executemany(
         "insert or replace into meta(key, value) values (?, ?)",
         [("pruned_seq", cut), ("pruned_at", at), ("pruned_hash", hash)],

@@ -13,7 +13,7 @@ import pytest
 from numpy.typing import NDArray
 
 from houkai import MemoryStore
-from houkai.search import in_file, resident, sketches
+from houkai.search import dense, in_file, resident, sketches
 from houkai.search.in_file import InFile
 from houkai.search.resident import Resident
 from tests.conftest import Opener
@@ -240,3 +240,45 @@ def test_a_snapshot_older_than_the_copy_is_served_its_own(open_store: Opener) ->
         again = near(old)
     assert again == before
     assert len(later) == len(before) + 1
+
+
+def test_long_texts_are_found_alike_cold_and_warm(
+    open_store: Opener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A text of hundreds of windows near the question hid all others from a process that stays,
+    and the likeness of a memory to its collection was that of another window.
+    """
+    for module in (in_file, resident):
+        monkeypatch.setattr(module, "EXACT", 300)
+    store = open_store(embedder=EMBEDDER)
+    texts = ["\n".join(f"topic{n % 5} {n} {part}" for part in range(n % 9 + 1)) for n in range(290)]
+    store.remember_many([*texts, "\n".join(f"topic1 long {part}" for part in range(1_300))])
+    mean = EMBEDDER.query("topic2 mean")
+    where = store.where()
+    for query in ("topic1 long", "topic3 17 2"):
+        probe = sketches.Probe(EMBEDDER.query(query), mean)
+        with store.read() as connection:
+            cold, warm = (
+                dense.search(kind().at(connection), probe, where) for kind in (InFile, Resident)
+            )
+        assert warm.pk.tolist() == cold.pk.tolist()
+        assert np.allclose(warm.cosine, cold.cosine, atol=1e-6)
+        assert np.allclose(warm.common, cold.common, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", [InFile, Resident])
+def test_one_long_text_does_not_hide_the_others(
+    kind: type[InFile | Resident], open_store: Opener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its windows alone would fill the circle around a question that is about it."""
+    for module in (in_file, resident):
+        monkeypatch.setattr(module, "EXACT", 100)
+    store = open_store(embedder=EMBEDDER)
+    store.remember_many(["\n".join(f"topic1 long {part}" for part in range(3_000))])
+    fill(store, 700)
+    while store._lags():
+        store.db.settle()
+    probe = sketches.Probe(EMBEDDER.query("topic1 long"))
+    with store.read() as connection:
+        found = dense.search(kind().at(connection), probe, store.where())
+    assert len(found.pk) > 150

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 import apsw
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from houkai import MemoryStore
+from houkai.search import copies, resident
 from houkai.search import facts as all_facts
+from houkai.search.copies import At
 from houkai.search.resident import HeldView, Resident
 from houkai.testing import HashingEmbedder
 
@@ -73,6 +78,28 @@ def test_a_patched_copy_is_what_is_read_anew(steps: list[str]) -> None:
                 assert np.array_equal(vectors, fresh.vectors(fresh.copy.embedding))
 
 
+@pytest.mark.parametrize("journaled", [True, False])
+def test_what_a_pruning_dropped_is_not_missed(path: Path, journaled: bool) -> None:
+    """A copy patched by the changes that are left would keep what is in the trash, or never see
+    what came without an image.
+    """
+    embedder = HashingEmbedder(64)
+    with (
+        MemoryStore(path, embedder=embedder) as store,
+        MemoryStore(path, embedder=embedder, journal_enabled=journaled) as other,
+    ):
+        gone = store.remember("the first note")
+        store.remember("the second note")
+        for _ in range(2):
+            assert len(store.recall("note")) == 2
+        other.trash(gone.id)
+        later = other.remember("the third note")
+        other.prune_journal(keep_last=0)
+        found = {hit.memory.id for hit in store.recall("the first note", 2, mode="semantic")}
+        assert len(found) == 2
+        assert later.id in found
+
+
 def test_an_earlier_copy_stays_as_it_was() -> None:
     """A recall that has begun goes on with its own state while another one patches."""
     held = Resident()
@@ -86,6 +113,67 @@ def test_an_earlier_copy_stays_as_it_was() -> None:
             with store.read() as connection:
                 held.at(connection)
         assert told(before) == was
+
+
+def test_an_older_snapshot_has_nothing_read_anew(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of threads that recall while others write, some come late; each would read all memories."""
+    held, whole = Resident(), list[At]()
+    monkeypatch.setattr(resident, "read", lambda c, at: (whole.append(at), copies.read(c, at))[1])
+    with MemoryStore(path, embedder=HashingEmbedder(64)) as store, ExitStack() as open:
+        snapshots = []
+        for turn, step in enumerate(["several", *STEPS]):
+            act(store, step, turn)
+            snapshots.append(open.enter_context(store.read()))
+            if turn % 3 == 0:
+                held.at(snapshots[-1])
+        before = len(whole)
+        for connection in [*reversed(snapshots), *snapshots]:
+            view = held.at(connection)
+            with monkeypatch.context() as uncounted:
+                uncounted.setattr(resident, "read", copies.read)
+                assert told(view) == told(Resident().at(connection))
+        assert len(whole) == before == 1
+
+
+def test_a_file_that_was_restored_is_read_anew(path: Path, tmp_path: Path) -> None:
+    """Its operations have the same numbers as those that it lost, and its vectors too."""
+    held, embedder = Resident(), HashingEmbedder(64)
+    with MemoryStore(path, embedder=embedder) as store:
+        store.remember_many([f"note {n}" for n in range(5)])
+        backup = apsw.Connection(str(tmp_path / "backup.db"))
+        live = apsw.Connection(str(path))
+        for target, source in ((backup, live), (live, backup)):
+            with target.backup("main", source, "main") as copying:
+                copying.step()
+            text = "lost" if target is backup else "written instead"
+            store.remember(text)
+            with store.read() as connection:
+                view, fresh = held.at(connection), Resident().at(connection)
+                assert told(view) == told(fresh)
+                numbers = view.copy.embedding
+                assert np.array_equal(view.vectors(numbers), fresh.vectors(numbers))
+        backup.close()
+        live.close()
+
+
+def test_what_nobody_says_any_more_is_not_held_for_ever(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process that stays would hold the vectors of every text that a memory ever had."""
+    monkeypatch.setattr(resident, "WHOLE", 20)
+    monkeypatch.setattr(resident, "_STALE", 20)
+    held = Resident()
+    with MemoryStore(path, embedder=HashingEmbedder(64)) as store:
+        one = store.remember("the first")
+        for turn in range(100):
+            store.edit(one.id, text=f"reworded {turn}", source=f"from {turn}")
+            with store.read() as connection:
+                view = held.at(connection)
+                view.vectors(view.copy.embedding)
+        assert held._shelf.count <= 41
+        assert len(view.copy.facts.labels) <= 30
 
 
 def test_a_text_has_one_number() -> None:
