@@ -192,7 +192,7 @@ class ExpandSpec:
 
     rels: Annotated[
         tuple[Relation, ...],
-        Doc("Also bring what hits link to by these relations."),
+        Doc("Also bring what hits link to by these relations: refines, example_of if not said."),
         AsWords(LINK_RELS),
     ] = ("refines", "example_of")
     depth: Annotated[
@@ -202,7 +202,9 @@ class ExpandSpec:
         int, Doc("How many linked memories to add at most."), Between(0, GRAPH_NODES, whole=True)
     ] = 5
     score: Annotated[
-        float, Doc("Share of a hit's score that its neighbor gets."), Between(0, 1_000)
+        float,
+        Doc("Score of a linked memory; ranked among the hits, its share of the best one's."),
+        Between(0, 1_000),
     ] = 0.70
     decay: Annotated[float, Doc("Factor for each further link."), Between(0, 1_000)] = 1.0
     rerank: Annotated[bool, Doc("Rank linked memories among the hits, not behind them.")] = False

@@ -90,7 +90,10 @@ class PackOptions(CoreFilter, RecallOptions, BudgetOptions, total=False):
 def check_weights(weights: HybridWeights, name: str = "weights") -> HybridWeights:
     """Return weights, or refuse those that cannot rank. Raises InputError."""
     if not isinstance(weights, HybridWeights):
-        raise InputError(f"{name} must be HybridWeights, got {shown(weights)}.")
+        raise InputError(
+            f"{name} must be HybridWeights, got {shown(weights)}.",
+            hint="Make them with houkai.HybridWeights(...).",
+        )
     clean(HybridWeights, vars(weights), prefix=f"{name}.")
     if weights.cosine + weights.lexical + weights.recency + weights.importance <= 0:
         raise InputError(

@@ -66,7 +66,9 @@ ExpiresAt = Annotated[
     AsMoment("forward"),
 ]
 Ttl = Annotated[
-    float | str | None, Doc("Seconds until it expires; not together with expires_at."), AsSeconds()
+    float | str | None,
+    Doc('Seconds until it expires, or a span such as "7d"; instead of an expiry date.'),
+    AsSeconds(),
 ]
 Pinned = Annotated[bool, Doc("Keep it in the working set, safe from pruning.")]
 TrustLevel = Annotated[
@@ -119,7 +121,9 @@ ConflictThreshold = Annotated[
     Between(0, 1),
 ]
 K = Annotated[
-    int, Doc("How many memories to return at most."), Between(-(2**53), 2**53, whole=True)
+    int,
+    Doc("How many memories to return at most; 5 when left out."),
+    Between(-(2**53), 2**53, whole=True),
 ]
 Limit = Annotated[int | None, Doc("How many to return at most."), Between(0, 2**53, whole=True)]
 TypeFilter = Annotated[MemoryType | None, Doc("Only memories of this type.")]

@@ -58,8 +58,8 @@ class Between:
         """Say in words what is allowed; bounds that only keep numbers exact go unsaid."""
         kind = "a whole number" if self.whole else "a number"
         if self.high < EXACT_INTEGER:
-            return f"{kind} from {self.low:g} to {self.high:g}"
-        return f"{kind} of {self.low:g} or more" if self.low > -EXACT_INTEGER else kind
+            return f"{kind} from {self.low:.12g} to {self.high:.12g}"
+        return f"{kind} of {self.low:.12g} or more" if self.low > -EXACT_INTEGER else kind
 
 
 @dataclass(frozen=True)
@@ -270,7 +270,7 @@ def clean(
     known = parameters(owner)
     for name in values:
         if name not in known:
-            allowed = ", ".join(known)
+            allowed = ", ".join(one for one in known if one != "store")
             raise InputError(f"{owner.__name__} has no parameter {name!r}; it has: {allowed}.")
     return {
         name: _clean_one(known[name], prefix + name, value, at) for name, value in values.items()

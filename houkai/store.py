@@ -67,8 +67,7 @@ class MemoryStore(Store):
                 "durability": durability,
             },
         )
-        if options["collection"] == ANY_COLLECTION:
-            raise InputError('collection must be a name; "*" stands for all of them.')
+        _check_one(options["collection"])
         _check_callables(
             contradiction_fn=contradiction_fn, reranker=reranker, importance_fn=importance_fn
         )
@@ -210,6 +209,14 @@ def _options(
     session: params.Session,
 ) -> None:
     """Carry the rules of what a store is opened with."""
+
+
+def _check_one(collection: str) -> None:
+    if collection == ANY_COLLECTION:
+        raise InputError(
+            "A store works in one collection.",
+            hint='"*" looks in all of them as an option of recall and of lists.',
+        )
 
 
 def _check_callables(**given: object) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from houkai import clock, render, settings
+from houkai.cli import session
 from houkai.errors import InputError
 from houkai.model import Memory
 
@@ -77,13 +78,13 @@ def _read(document: str) -> tuple[dict[str, Any], str]:
 
 def revise(memory: Memory) -> dict[str, Any]:
     """Open a memory in the user's editor and return what was changed. Raises InputError."""
-    old = written(memory)
+    old, command = written(memory), _editor()
     handle, name = tempfile.mkstemp(prefix=f"houkai-{render.short(memory.id)}-", suffix=".md")
     path = Path(name)
     with open(handle, "w", encoding="utf-8", newline="\n") as stream:
         stream.write(old)
     try:
-        _edit(path)
+        _edit(command, path)
         found = changes(old, path.read_text(encoding="utf-8"))
     except (InputError, UnicodeDecodeError) as error:
         reason = str(error) if isinstance(error, InputError) else "The file is no UTF-8 text."
@@ -92,8 +93,7 @@ def revise(memory: Memory) -> dict[str, Any]:
     return found
 
 
-def _edit(path: Path) -> None:
-    command = _editor()
+def _edit(command: str, path: Path) -> None:
     try:
         code = subprocess.call([*shlex.split(command, posix=os.name != "nt"), str(path)])
     except OSError as error:
@@ -105,5 +105,10 @@ def _edit(path: Path) -> None:
 def _editor() -> str:
     configured = settings.load().config.get("editor")
     usual = "notepad" if os.name == "nt" else "vi"
-    named = configured or os.environ.get("VISUAL") or os.environ.get("EDITOR") or usual
-    return str(named)
+    named = configured or os.environ.get("VISUAL") or os.environ.get("EDITOR")
+    # Nobody chose the usual one, and without a terminal it waits for keys that cannot come.
+    if not named and not session.can_ask():
+        raise InputError(
+            "There is no terminal for an editor.", hint="Give what changes, such as --text."
+        )
+    return str(named or usual)

@@ -60,7 +60,9 @@ def weights(pairs: Sequence[str]) -> HybridWeights:
     known = parameters(HybridWeights)
     values: dict[str, Any] = {}
     for pair in pairs:
-        name, _, value = pair.partition("=")
+        name, equals, value = pair.partition("=")
+        if not equals:
+            raise InputError(f"--weight must be NAME=X, such as cosine=0.7, got {pair!r}.")
         if name not in known:
             raise InputError(f"--weight knows {', '.join(known)}, not {name!r}.")
         try:

@@ -49,7 +49,7 @@ def rename(ctx: typer.Context, old: Old, new: New) -> None:
     """Rename a tag on every memory, hidden ones too."""
     with session.opened(ctx) as store:
         done = store.rename_tag(old, new)
-    _tell("Renamed it", done.changed)
+    _tell("Renamed it", done.changed, f"No memory has the tag {old!r}; nothing was renamed.")
 
 
 @app.command("merge")
@@ -57,7 +57,7 @@ def merge(ctx: typer.Context, into: Into, tags: Sources) -> None:
     """Replace several tags by one on every memory."""
     with session.opened(ctx) as store:
         done = store.merge_tags(tags, into)
-    _tell("Merged them", done.changed)
+    _tell("Merged them", done.changed, "No memory has such a tag; nothing was merged.")
 
 
 @app.command("delete")
@@ -66,8 +66,11 @@ def delete(ctx: typer.Context, tag: Tag, yes: options.Yes = False) -> None:
     with session.opened(ctx) as store:
         session.confirm(f"Take the tag {tag!r} off every memory?", yes=yes)
         done = store.delete_tag(tag)
-    _tell("Took it off", done.changed)
+    _tell("Took it off", done.changed, f"No memory has the tag {tag!r}; nothing was taken off.")
 
 
-def _tell(what: str, changed: int) -> None:
+def _tell(what: str, changed: int, nothing: str) -> None:
+    if not changed:
+        session.note(nothing)
+        return
     session.say(f"{what}: {changed} {'memory' if changed == 1 else 'memories'} changed.")

@@ -13,6 +13,7 @@ from houkai.rules import parameters
 ARGUMENTS: Final[Mapping[str, str]] = {
     "memory_id": "ID",
     "memory_ids": "ID",
+    "prefix": "ID",
     "src_id": "FROM",
     "from_id": "FROM",
     "t1": "FROM",

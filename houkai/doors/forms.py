@@ -238,7 +238,9 @@ def _trashed(store: Store, start: str) -> str:
 
 def nuke(
     store: Store,
-    confirm: Annotated[Literal["DELETE ALL"], Doc("The word that shows it is meant.")],
+    confirm: Annotated[
+        Literal["DELETE ALL"], Doc("The words DELETE ALL, which show that it is meant.")
+    ],
 ) -> int:
     """Delete every memory of the collection; undo brings them back."""
     del confirm  # required and checked; nothing else depends on it

@@ -70,7 +70,9 @@ def server_of(open_store: Callable[[], MemoryStore], everything: bool = False) -
     ) -> types.CallToolResult:
         operation = offered.get(params.name)
         if operation is None:
-            raise MCPError(types.INVALID_PARAMS, f"Unknown tool: {params.name}")
+            known = any(params.name == one.name for one in OPERATIONS)
+            more = "; a server started with --tools all offers it" if known else ""
+            raise MCPError(types.INVALID_PARAMS, f"Unknown tool: {params.name}{more}")
         work = partial(answer, operation, open_store, params.arguments or {})
         return await anyio.to_thread.run_sync(work, limiter=threads)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Final
 
@@ -62,6 +62,21 @@ def draft(item: str | RememberItem | Mapping[str, Any], now: float) -> dict[str,
     # `remember` names every parameter, of which most are as they were left: nothing to check.
     said = {name: value for name, value in given.items() if value is not _DEFAULTS[name]}
     return _consistent(clean(RememberItem, said, at=now), now)
+
+
+def drafts(
+    items: Iterable[str | RememberItem | Mapping[str, Any]], now: float, *, numbered: bool
+) -> list[dict[str, Any]]:
+    """Return the drafts of items; where `numbered`, a refusal says which item it is about."""
+    made: list[dict[str, Any]] = []
+    for item in items:
+        try:
+            made.append(draft(item, now))
+        except InputError as error:
+            if not numbered:
+                raise
+            raise InputError(f"items[{len(made)}]: {error.message}", hint=error.hint) from None
+    return made
 
 
 def _consistent(values: dict[str, Any], now: float) -> dict[str, Any]:

@@ -113,7 +113,7 @@ def enter(
     if isinstance(items, str | Mapping) or not isinstance(items, Iterable):
         raise InputError(f"items must be a list of texts or items, got {shown(items)}.")
     now = store.now()
-    checked = [drafts.draft(item, now) for item in items]
+    checked = drafts.drafts(items, now, numbered=op == "remember_many")
     batch = new_ids.new() if len(checked) > size else None
     entered = [
         one

@@ -73,7 +73,10 @@ def checked(how: Ranking) -> Ranking:
         check_weights(how.weights)
     if how.expand is not None:
         if not isinstance(how.expand, ExpandSpec):
-            raise InputError(f"expand must be an ExpandSpec, got {shown(how.expand)}.")
+            raise InputError(
+                f"expand must be an ExpandSpec, got {shown(how.expand)}.",
+                hint="Make one with houkai.ExpandSpec(...).",
+            )
         clean(ExpandSpec, vars(how.expand), prefix="expand.")
     return how
 

@@ -41,6 +41,10 @@ TYPED = {
     ("undo", "--since", "soon"): "--since must be epoch seconds",
     ("trash", "purge", "--older-than", "-1", "--yes"): "--older-than must be a number of 0",
     ("tags", "rename", " ", "x"): "OLD must not be empty",
+    ("show", ""): "ID must not be empty or blank.",
+    ("recall", "x", "-w", "cosine"): "--weight must be NAME=X, such as cosine=0.7, got 'cosine'.",
+    ("pack", "x", "--max-items", "-1"): "--max-items must be a whole number from 0 to 10000, got",
+    ("-C", "*", "list"): 'A store works in one collection. "*" looks in all of them as an option',
 }  # fmt: skip
 
 
@@ -92,3 +96,21 @@ def test_the_library_keeps_its_own_names(store: MemoryStore) -> None:
     """A program reads the same sentence as before."""
     with pytest.raises(InputError, match="ttl_seconds must be more than zero"):
         store.remember("x", ttl_seconds=-0.0)
+
+
+def test_no_editor_is_started_where_nobody_can_type(cli: Runner) -> None:
+    """An agent's shell has no terminal: the usual editor would wait for keys for ever."""
+    id = cli("remember", "a memory").out.strip()
+    done = cli("edit", id)
+    assert (done.code, done.err) == (
+        1,
+        "Error: There is no terminal for an editor. Give what changes, such as --text.\n",
+    )
+
+
+def test_a_tag_that_nothing_carries_is_said_to_be_so(cli: Runner) -> None:
+    """\"Renamed it\" would hide that the tag was misspelt."""
+    cli("remember", "a memory", "-g", "ops")
+    done = cli("tags", "rename", "opps", "work")
+    assert (done.code, done.out) == (0, "")
+    assert done.err == "Note: No memory has the tag 'opps'; nothing was renamed.\n"

@@ -86,10 +86,20 @@ def test_unknown_tool_is_a_protocol_error(store: MemoryStore) -> None:
     """A call of nothing is the client's mistake, not a tool's."""
 
     async def session(client: Client) -> None:
-        with pytest.raises(MCPError, match="Unknown tool: fly"):
+        with pytest.raises(MCPError, match=r"Unknown tool: fly$"):
             await client.call_tool("fly", {})
 
     talk(store, session)
+
+
+def test_a_tool_that_is_not_offered_says_how_it_is(store: MemoryStore) -> None:
+    """Who reads of nuke and is told it is unknown would take the documentation to be wrong."""
+
+    async def session(client: Client) -> None:
+        with pytest.raises(MCPError, match="Unknown tool: nuke; a server started with --tools all"):
+            await client.call_tool("nuke", {})
+
+    talk(store, session, everything=False)
 
 
 def test_an_undo_that_cannot_be_names_the_rows(store: MemoryStore) -> None:

@@ -237,3 +237,17 @@ def test_a_refused_moment_tells_which_way_spans_count(name: str, meant: str) -> 
         with pytest.raises(InputError) as caught:
             store.remember("hello", **{name: "someday"})  # type: ignore[arg-type]
         assert meant in caught.value.message
+
+
+def test_a_refused_item_is_numbered(store: MemoryStore) -> None:
+    """In an import of thousands nobody finds the one that is wrong by its value."""
+    with pytest.raises(InputError, match=r"^items\[2\]: importance must be a number from 0 to 1"):
+        store.remember_many(["a", "b", {"text": "c", "importance": 9}])
+    with pytest.raises(InputError, match=r"^importance must be"):
+        store.remember("c", importance=9)
+
+
+def test_an_unknown_parameter_is_told_what_a_caller_can_give(store: MemoryStore) -> None:
+    """The store stands before the dot; nobody passes it."""
+    with pytest.raises(InputError, match="recall has no parameter 'foo'; it has: query, k"):
+        store.recall("x", foo=1)  # type: ignore[call-arg]
