@@ -110,6 +110,15 @@ class Commands(TyperGroup):
         parsing.lighten([self], ctx)
         return super().parse_args(ctx, args)
 
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command; say what to do where a text was typed without quotes."""
+        try:
+            return super().invoke(ctx)
+        except Exception as error:
+            if "unexpected extra argument" in str(getattr(error, "message", "")):
+                error.message += ". Put quotes around a text with spaces."  # type: ignore[attr-defined]
+            raise
+
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Build a command."""
         if cmd_name not in ENTRIES:

@@ -23,6 +23,7 @@ TYPED = {
     ("remember", "x", "-g", "y" * 200): "A name in --tag has 200 characters",
     ("remember", " "): "TEXT must not be empty or blank.",
     ("remember", "x", "-i", "7"): "--importance must be a number from 0 to 1, got 7.0.",
+    ("recall", "two", "words"): "Put quotes around a text with spaces.",
     ("recall", " "): "QUERY must not be empty or blank.",
     ("recall", "x", "--since", "since"): "--since must be epoch seconds",
     ("recall", "x", "-x", "9"): "--expand must be a whole number from 0 to 6, got 9.",
