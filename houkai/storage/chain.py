@@ -117,7 +117,12 @@ def prune(connection: apsw.Connection, cut: int) -> dict[str, Any]:
     _forget_past(connection, cut)
     connection.execute("delete from change where until <= ?1", (cut,))
     images = connection.changes()
-    connection.execute("delete from change where operation <= ? and after is null", (cut,))
+    # What was changed with the journal off has no image either, but may be there still.
+    connection.execute(
+        """delete from change where operation <= ? and after is null and not exists (
+             select 1 from operation where seq = change.operation and meta ->> '$.images' = 0)""",
+        (cut,),
+    )
     images += connection.changes()
     connection.execute(
         """delete from operation where seq <= ?1
