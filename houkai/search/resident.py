@@ -85,7 +85,7 @@ class Resident:
         None where that cannot be told, or reading all is no more work.
         """
         labels = len(newest.facts.labels)
-        if newest.at.epoch != state.epoch or labels > 4 * len(newest) + _STALE:
+        if newest.at.epoch != state.epoch or labels > 4 * len(newest.facts) + _STALE:
             return None
         parts, earlier = [np.empty(0, np.int64)], list(self._trail)
         base = newest.at

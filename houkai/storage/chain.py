@@ -115,10 +115,7 @@ def prune(connection: apsw.Connection, cut: int) -> dict[str, Any]:
     """
     at, hash = connection.execute("select at, hash from operation where seq = ?", (cut,)).get
     _forget_past(connection, cut)
-    connection.execute("delete from change where until <= ?1", (cut,))
-    images = connection.changes()
-    connection.execute("delete from change where operation <= ? and after is null", (cut,))
-    images += connection.changes()
+    images = _forget_changes(connection, cut)
     connection.execute(
         """delete from operation where seq <= ?1
            and not exists (select 1 from change c where c.operation = operation.seq)
@@ -146,6 +143,19 @@ def prune(connection: apsw.Connection, cut: int) -> dict[str, Any]:
         "base": base_digest(connection, cut),
         "hash": hash.hex(),
     }
+
+
+def _forget_changes(connection: apsw.Connection, cut: int) -> int:
+    """Drop what had been replaced by a cut or was gone by then; return how much that was."""
+    connection.execute("delete from change where until <= ?1", (cut,))
+    replaced = connection.changes()
+    # What was changed with the journal off has no image either, but may be there still.
+    connection.execute(
+        """delete from change where operation <= ? and after is null and not exists (
+             select 1 from operation where seq = change.operation and meta ->> '$.images' = 0)""",
+        (cut,),
+    )
+    return replaced + connection.changes()
 
 
 def _forget_past(connection: apsw.Connection, cut: int) -> None:

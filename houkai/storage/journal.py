@@ -73,12 +73,26 @@ class Tx:
         if before == after:
             return False
         earlier = self._changes.get((kind, key))
-        if earlier is None and before is not None and self.act.images:
+        if (
+            earlier is None
+            and before is not None
+            and (self.act.images or self._has_image(kind, key))
+        ):
             KINDS[kind].archive(self.connection, key, self.seq)
         row = KINDS[kind].save(self.connection, key, before, after, self.seq)
         self._changes[kind, key] = (earlier[0] if earlier else before, after)
         self._rows[kind, key] = row
         return True
+
+    def _has_image(self, kind: str, key: str) -> bool:
+        """Say whether the journal holds what stands, which the past must show then too."""
+        return bool(
+            self.connection.execute(
+                """select after is not null from change where kind = ? and key = ?
+                   order by operation desc limit 1""",
+                (kind, key),
+            ).get
+        )
 
     def add(self, id: str, after: Image, derived: Columns) -> None:
         """Enter a memory whose id was made for it, so that nothing of it can be there or recorded.

@@ -33,6 +33,19 @@ def test_deep_finds_a_vector_that_is_not_its_texts(path: Path) -> None:
     assert all(check.ok for check in doctor.examine(path, deep=True))
 
 
+def test_what_came_with_the_journal_off_is_no_damage_after_a_pruning(path: Path) -> None:
+    """Nothing can mend what doctor then took for memories that were never recorded."""
+    with opened(path, journal_enabled=False) as store:
+        kept, gone = store.remember_many(["a note that stays", "one that goes"])
+        store.link(kept.id, store.remember("another").id, "related")
+        store.forget(gone.id)
+        store.prune_journal(keep_last=0)
+    with opened(path) as store:
+        store.prune_journal(keep_last=0)
+        assert store.verify_journal() is None
+    assert {check.name for check in doctor.examine(path) if not check.ok} <= {"model"}
+
+
 def test_what_others_write_between_two_looks_is_no_damage(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

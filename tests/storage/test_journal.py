@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import apsw
@@ -10,6 +11,7 @@ import pytest
 from houkai import Diverged, JournalEntry, MemoryStore, NotFound
 from houkai.clock import LATEST
 from houkai.storage import marks
+from houkai.testing import HashingEmbedder
 from tests.agreement import disagreements
 from tests.conftest import Opener
 from tests.support import Clock, contents, plain, texts
@@ -263,3 +265,18 @@ def test_now_is_known_though_the_clock_was_set_back_behind_a_pruning(
     store.prune_journal(keep_last=0)
     clock.advance(-1000)
     assert texts(store.state_at("now")) == ["two"]
+
+
+@pytest.mark.parametrize("change", ["edit", "forget"])
+def test_the_past_shows_what_was_replaced_with_the_journal_off(path: Path, change: str) -> None:
+    """The journal knows what stood before, so recall as of then must find it."""
+    embedder = HashingEmbedder(64)
+    with MemoryStore(path, embedder=embedder) as store:
+        memory = store.remember("the first text")
+        then = store.journal(1)[0].ts
+    with MemoryStore(path, embedder=embedder, journal_enabled=False) as store:
+        if change == "edit":
+            store.edit(memory.id, text="the second")
+        else:
+            store.forget(memory.id)
+        assert [hit.memory.text for hit in store.recall("text", as_of=then)] == ["the first text"]
