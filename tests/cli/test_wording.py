@@ -23,7 +23,6 @@ TYPED = {
     ("remember", "x", "-g", "y" * 200): "A name in --tag has 200 characters",
     ("remember", " "): "TEXT must not be empty or blank.",
     ("remember", "x", "-i", "7"): "--importance must be a number from 0 to 1, got 7.0.",
-    ("recall", "two", "words"): "Put quotes around a text with spaces.",
     ("recall", " "): "QUERY must not be empty or blank.",
     ("recall", "x", "--since", "since"): "--since must be epoch seconds",
     ("recall", "x", "-x", "9"): "--expand must be a whole number from 0 to 6, got 9.",
@@ -115,3 +114,10 @@ def test_a_tag_that_nothing_carries_is_said_to_be_so(cli: Runner) -> None:
     done = cli("tags", "rename", "opps", "work")
     assert (done.code, done.out) == (0, "")
     assert done.err == "Note: No memory has the tag 'opps'; nothing was renamed.\n"
+
+
+def test_a_text_without_quotes(cli: Runner) -> None:
+    """The commonest slip of all must not end in a riddle about arguments."""
+    done = cli("recall", "two", "words")
+    assert done.code == 2
+    assert "(words). Put quotes around a text with spaces." in done.err

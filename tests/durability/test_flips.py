@@ -29,8 +29,10 @@ HARMLESS = {
     "model.name": "is a label",
 }
 """What may change without a loss, or is found by other means."""
-ONLY = {"meta.value": "key not in ('created_at', 'store_id')"}
-"""Rows that can be told at all: nothing else knows when a file was made, or its name."""
+ONLY = {"meta.value": "key not in ('created_at', 'store_id', 'vector_epoch')"}
+"""Rows that can be told at all: nothing else knows when a file was made, or its name, and an epoch
+only has open processes read anew.
+"""
 COLUMNS = [
     f"{table}.{column}"
     for table in TABLES
