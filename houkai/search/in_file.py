@@ -50,7 +50,7 @@ class FileView:
         When a filter lets few of the nearest through, the circle widens, as long as that is less
         work than to score all; all are returned if they are few.
         """
-        few = self.few(where)
+        few = self.few(where, EXACT)
         if few is not None:
             return self.windows(few)
         if len(vector) < SHORT:
@@ -75,10 +75,10 @@ class FileView:
             if reach > share * size:
                 return self.windows(self._listed(where, None))
 
-    def few(self, where: Filter) -> Ints | None:
-        """Return the eligible memories in order, None if they are too many to score each."""
-        found = self._listed(where, EXACT + 1)
-        return found if len(found) <= EXACT else None
+    def few(self, where: Filter, most: int) -> Ints | None:
+        """Return the eligible memories in order, None if they are more than so many."""
+        found = self._listed(where, most + 1)
+        return found if len(found) <= most else None
 
     def _listed(self, where: Filter, limit: int | None) -> Ints:
         sql, values = condition(where)

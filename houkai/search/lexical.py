@@ -23,6 +23,9 @@ DEPTH: Final = 400
 """Memories taken from the channel; further down BM25 tells nothing apart."""
 ENOUGH: Final = 150
 """Eligible memories with which a filtered search is content, if no more are asked for."""
+SOME: Final = 4_000
+SHARE: Final = 0.2
+"""Eligible memories, or their share of the file, up to which the others are not scored."""
 LONG: Final = 2_000
 """Matches of a term beyond which SQLite picks out the candidates among them."""
 GATE: Final = 50_000
@@ -58,7 +61,7 @@ class Lexicon:
         if not self._query.terms:
             return {}
         where, narrow = self._where, self._where.narrow() or self._where.known_by is not None
-        few = self._view.few(where) if narrow else None
+        few = self._few() if narrow else None
         if few is not None:
             return self._best(limit, few)
         reach = 4 * limit if narrow else limit + limit // 4
@@ -68,7 +71,7 @@ class Lexicon:
             kept = self._view.eligible(distinct(np.fromiter(found, np.int64, len(found))), where)
             if len(kept) >= enough or len(found) < reach:
                 break
-            few = self._view.few(where)
+            few = self._few()
             if few is not None:
                 return self._best(limit, few)
             reach = max(4 * reach, math.ceil(1.2 * enough * len(found) / max(len(kept), 1)))
@@ -76,6 +79,10 @@ class Lexicon:
             wanted = set(kept.tolist())
             found = {pk: value for pk, value in found.items() if pk in wanted}
         return dict(islice(found.items(), limit))
+
+    def _few(self) -> Ints | None:
+        """Return the eligible memories in order where they are so few that only they are scored."""
+        return self._view.few(self._where, max(SOME, int(SHARE * self._size)))
 
     def _best(self, reach: int, among: Ints | None = None) -> dict[int, float]:
         """Return the scores of the `reach` best matches, best first, eligible or not.

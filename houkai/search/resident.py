@@ -154,10 +154,10 @@ class HeldView:
             return Windows(copy.pk[at], copy.embedding[at])
         return self.windows(copy.pk[at])
 
-    def few(self, where: Filter) -> Ints | None:
-        """Return the eligible memories in order, None if they are too many to score each."""
+    def few(self, where: Filter, most: int) -> Ints | None:
+        """Return the eligible memories in order, None if they are more than so many."""
         mask = self._mask(where)
-        return self.copy.facts.pk[mask] if np.count_nonzero(mask) <= EXACT else None
+        return self.copy.facts.pk[mask] if np.count_nonzero(mask) <= most else None
 
     def eligible(self, pks: Ints, where: Filter) -> Ints:
         """Return which of some numbers, given in order, are those of eligible memories."""

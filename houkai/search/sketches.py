@@ -58,8 +58,8 @@ class View(Protocol):
     def near(self, vector: Vector, where: Filter, depth: int) -> Windows:
         """Return eligible windows among which the nearest `depth` are, as far as can be told."""
 
-    def few(self, where: Filter) -> Ints | None:
-        """Return the eligible memories in order, None if they are too many to score each."""
+    def few(self, where: Filter, most: int) -> Ints | None:
+        """Return the eligible memories in order, None if they are more than so many."""
 
     def eligible(self, pks: Ints, where: Filter) -> Ints:
         """Return which of some numbers, given in order, are those of eligible memories."""

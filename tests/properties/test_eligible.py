@@ -116,7 +116,7 @@ def test_what_is_looked_up_and_what_is_held_agree(
                 rows = connection.execute(f"select m.pk from memory m where {sql}", values)
                 by_sql = sorted(pk for (pk,) in rows.fetchall())
                 for view in (looked_up, in_ram):
-                    found = view.few(where)
+                    found = view.few(where, 100)
                     assert found is not None
                     assert found.tolist() == by_sql, where
                     assert view.eligible(pks, where).tolist() == by_sql, where

@@ -7,7 +7,7 @@ import random
 import pytest
 
 from houkai import MemoryStore
-from houkai.search import in_file, lexical, resident
+from houkai.search import lexical
 from houkai.search.in_file import InFile
 from houkai.search.lexical import Lexicon
 from houkai.search.query import understand
@@ -46,14 +46,14 @@ def found(store: MemoryStore, held: Sketches, query: str, where: Filter) -> dict
 
 
 @pytest.mark.parametrize("held", list(HELD))
-@pytest.mark.parametrize("exact", [0, 50, 4_000], ids=["none few", "some few", "all few"])
+@pytest.mark.parametrize("some", [0, 50, 4_000], ids=["none few", "some few", "all few"])
 @pytest.mark.parametrize("tag", ["t2", "t7", "t30"])
 def test_a_filter_takes_nothing_from_the_scores(
-    tag: str, exact: int, held: str, filled: MemoryStore, monkeypatch: pytest.MonkeyPatch
+    tag: str, some: int, held: str, filled: MemoryStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Among the eligible, the best must be the best, with the scores they have without a filter."""
-    for module in (in_file, resident):
-        monkeypatch.setattr(module, "EXACT", exact)
+    monkeypatch.setattr(lexical, "SOME", some)
+    monkeypatch.setattr(lexical, "SHARE", 0.0)
     chance = random.Random(5)
     sketches = type(HELD[held])()
     for _ in range(12):
