@@ -1,6 +1,6 @@
 """Time reading a store of short texts: listing, looking up, and recall without the embedding.
 
-    python benchmarks/reads.py [--memories 10000] [--work DIR]
+    python benchmarks/reads.py [--memories 10000] [--work DIR] [--json FILE]
 
 Thread CPU in ms, medians, one warm process. Texts are twelve made-up words among eight stop words;
 as in English without them [Mandelbrot 1953], a word's frequency falls as 1 / (rank + 60), so that
@@ -11,6 +11,7 @@ taken off.
 from __future__ import annotations
 
 import argparse
+import json
 import random
 import resource
 import statistics
@@ -71,8 +72,8 @@ def queries(store: MemoryStore, words: int) -> list[str]:
     return [" ".join(found[:words]) for found in kept if len(found) >= words][: ROUNDS + 1]
 
 
-def measure(store: MemoryStore, embedder: HashingEmbedder) -> None:
-    """Print a line an operation."""
+def measure(store: MemoryStore, embedder: HashingEmbedder) -> dict[str, float]:
+    """Print a line an operation; return what each took in ms."""
     recent = store.list_recent(50)
     for memory in recent[: 2 * OFTEN]:  # until the store holds what it asks
         store.recall(memory.text, touch=False)
@@ -98,9 +99,12 @@ def measure(store: MemoryStore, embedder: HashingEmbedder) -> None:
                     asked,
                 )
             )
+    took = {}
     for name, work, asked in rows:
         own = median(lambda n, q=asked: embedder.query(q[n])) if asked else 0.0
-        print(f"{name:36} {median(work) - own:8.2f} ms")
+        took[name] = median(work) - own
+        print(f"{name:36} {took[name]:8.2f} ms", flush=True)
+    return took
 
 
 def main() -> None:
@@ -108,6 +112,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--memories", type=int, default=10_000)
     parser.add_argument("--work", type=Path)
+    parser.add_argument("--json", type=Path, help="a file to add the figures to, a line each")
     given = parser.parse_args()
     embedder = HashingEmbedder()
     with tempfile.TemporaryDirectory() as scratch:
@@ -123,10 +128,15 @@ def main() -> None:
                     batch_size=1000,
                 )
             print(f"{store.count():,} memories")
-            measure(store, embedder)
+            took = measure(store, embedder)
     unit = 2**20 if sys.platform == "darwin" else 2**10
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit
     print(f"peak memory {peak:.0f} MiB")
+    if given.json:
+        with given.json.open("a", encoding="utf-8") as out:
+            for name, ms in took.items():
+                row = {"memories": given.memories, "name": name, "ms": round(ms, 2)}
+                out.write(json.dumps(row) + "\n")
 
 
 def tags(number: int) -> list[str]:

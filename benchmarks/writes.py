@@ -15,10 +15,11 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import apsw
 
@@ -56,6 +57,19 @@ def micros(seconds: float) -> str:
     return f"{seconds * 1e6:,.0f}"
 
 
+class Ready(HashingEmbedder):
+    """An embedder that hands out vectors made before: the cost of a model is no write's."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.name = self.fingerprint = "ready"
+        self._pool = super().passages(list(texts(512)))
+
+    def passages(self, texts: Sequence[str]) -> list[Any]:
+        """Return one window a text, (1, dim), the same for the same text."""
+        return [self._pool[crc32(text.encode()) % len(self._pool)] for text in texts]
+
+
 @contextmanager
 def opened(folder: Path, embedder: Any) -> Iterator[MemoryStore]:
     """Yield a store in a new file that has its model and its tables warm."""
@@ -72,7 +86,7 @@ def alone(folder: Path, quick: bool) -> None:
     ours: list[float] = []
     bare: list[float] = []
     cpu = 0.0
-    with opened(folder, HashingEmbedder()) as store:
+    with opened(folder, Ready()) as store:
         plain = apsw.Connection(f"{store.db.path}.plain")
         plain.pragma("journal_mode", "wal")
         plain.pragma("synchronous", 2)
@@ -141,7 +155,7 @@ def crowd(folder: Path, quick: bool) -> None:
 
 def _crowd(folder: Path, threads: int, seconds: float) -> list[str]:
     counts, waits = [0] * threads, list[float]()
-    with opened(folder, HashingEmbedder()) as store:
+    with opened(folder, Ready()) as store:
         stop = time.perf_counter() + seconds
 
         def work(me: int) -> None:
