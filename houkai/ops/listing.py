@@ -23,7 +23,7 @@ _UUID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNOR
 
 def not_found(id: str) -> NotFound:
     """Return the error for an id that no memory of the collection has."""
-    return NotFound(f"No memory has the id {id!r}.", hint="See `houkai list` for the ids.")
+    return NotFound(f"No memory has the id {id!r}.", hint="`list_recent` shows the ids.")
 
 
 def same_content(store: Store, connection: apsw.Connection, text: str) -> Memory | None:

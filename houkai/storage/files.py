@@ -81,7 +81,7 @@ def reserve(path: Path) -> None:
     except PermissionError as error:
         raise ReadOnly(
             f"The folder {path.parent} cannot be written, so no memory file can be made there.",
-            hint="Choose another place with --db or HOUKAI_DB.",
+            hint="Choose another path, or set HOUKAI_DB.",
         ) from error
     except OSError as error:
         kind = ReadOnly if error.errno == 30 else StorageError

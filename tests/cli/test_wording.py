@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -13,6 +14,7 @@ from houkai.cli import wording
 from houkai.rules import parameters
 from tests.cli.conftest import Runner
 from tests.cli.test_options import OPERATIONS, built
+from tests.support import ROOT
 
 TYPED = {
     ("remember", "x", "--ttl", "soon"): "--ttl must be seconds or a span",
@@ -122,3 +124,37 @@ def test_a_text_without_quotes(cli: Runner) -> None:
     done = cli("recall", "two", "words")
     assert done.code == 2
     assert "(words). Put quotes around a text with spaces." in done.err
+
+
+def named_in_sentences() -> set[str]:
+    """Find the operations that the library's sentences name between backticks."""
+    said: list[str] = []
+    for folder in ("ops", "storage", "embed", "search"):
+        for path in (ROOT / "houkai" / folder).glob("*.py"):
+            nodes = list(ast.walk(ast.parse(path.read_text("utf-8"))))
+            docstrings = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
+            said += [
+                str(node.value)
+                for node in nodes
+                if isinstance(node, ast.Constant) and id(node) not in docstrings
+            ]
+    return {name for name in re.findall(r"`(\w+)`", " ".join(said)) if hasattr(MemoryStore, name)}
+
+
+def test_an_operation_is_named_as_its_command() -> None:
+    """A hint such as "`journal` lists what was done" sends a shell's user to nothing."""
+    assert {f"`{name}`" for name in named_in_sentences()} == set(wording.COMMANDS)
+    for command in wording.COMMANDS.values():
+        assert built(command.strip("`").removeprefix("houkai "))
+
+
+def test_notes_name_what_was_typed(cli: Runner) -> None:
+    """A note is read at the same door as an error, so it must speak the same words."""
+    one, two = (cli("remember", text).out.strip() for text in ("Anna lands at nine", "zzz qqq"))
+    cli("link", one, two)
+    done = cli("recall", "Anna", "-k", "1", "-x", "1")
+    assert done.err == (
+        "Note: No linked memory was added: the hits have links of related, and --expand-rel "
+        "follows refines, example_of.\n"
+    )
+    assert "houkai journal tail` lists" in cli("undo", "99").err
