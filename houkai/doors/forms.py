@@ -220,6 +220,15 @@ def trash_restore(store: Store, memory_id: str) -> Memory | None:
     return ops.trash.trash_restore(store, _trashed(store, memory_id))
 
 
+@_like(ops.trash.trash_restore_many)
+def trash_restore_many(store: Store, memory_ids: list[str]) -> list[str]:
+    """Bring memories back from the trash in one operation, so that one undo puts all back there.
+
+    Their links come with them, as far as both ends live then.
+    """
+    return ops.trash.trash_restore_many(store, [_trashed(store, id) for id in memory_ids])
+
+
 @_like(ops.trash.trash_purge)
 def trash_purge(store: Store, memory_id: str | None = None, **given: Any) -> int:
     """Drop what is in the trash for good: one memory, what is older, or everything.
@@ -264,6 +273,7 @@ FORMS: Final[Mapping[str, Callable[..., Any]]] = {
         find_conflicts,
         restore,
         trash_restore,
+        trash_restore_many,
         trash_purge,
         nuke,
     )

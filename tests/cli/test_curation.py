@@ -137,6 +137,9 @@ def test_trash_gives_back(cli: Runner, filled: list[str], path: Path) -> None:
     assert cli("trash", "list").err == "The trash is empty.\n"
     assert cli("trash", "put", filled[0][:8], filled[1][:8]).code == 0
     assert cli("trash", "restore", filled[0][:8], filled[1]).code == 0
+    assert cli("undo").code == 0
+    assert len(cli("trash", "list", "-f", "jsonl").lines) == 2
+    assert cli("redo").code == 0
     assert sorted(m.text for m in stored(path)) == sorted(m.text for m in before)
     assert cli("trash", "restore", filled[0]).code == 3
     assert cli("trash", "list").err == "The trash is empty.\n"
