@@ -74,7 +74,9 @@ SECTIONS: Final[dict[str, tuple[Entry, ...]]] = {
         Entry("redo", "undo", "Bring back what an undo took away."),
     ),
     "Look after": (
-        Entry("stats", "health", "Count what the store holds."),
+        Entry(
+            "stats", "health", "Count what the store holds: the collection, then the whole file."
+        ),
         Entry("doctor", "health", "Check the file, its indexes and the model."),
         Entry("salvage", "health", "Copy what can be read of a damaged file into a new one."),
         Entry(
@@ -111,12 +113,13 @@ class Commands(TyperGroup):
         return super().parse_args(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command; say what to do where a text was typed without quotes."""
+        """Run the command; say what to type where words do not fit."""
         try:
             return super().invoke(ctx)
         except Exception as error:
-            if "unexpected extra argument" in str(getattr(error, "message", "")):
-                error.message += ". Put quotes around a text with spaces."  # type: ignore[attr-defined]
+            from houkai.cli import slips  # only needed when something went wrong
+
+            slips.advise(error)
             raise
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:

@@ -36,6 +36,11 @@ def inspect(path: Path) -> Found:
         raise StorageError(
             f"The memory file {path} cannot be reached: {error.strerror}."
         ) from error
+    if stat.S_ISDIR(status.st_mode):
+        raise Foreign(
+            f"{path} is a folder, not a memory file.",
+            hint="Give the path of a file, such as memory.db in it.",
+        )
     if not stat.S_ISREG(status.st_mode):
         raise Foreign(f"{path} is not a file.", hint="Give the path of a memory file.")
     if status.st_size == 0:

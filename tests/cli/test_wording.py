@@ -119,11 +119,27 @@ def test_a_tag_that_nothing_carries_is_said_to_be_so(cli: Runner) -> None:
     assert done.err == "Note: No memory has the tag 'opps'; nothing was renamed.\n"
 
 
-def test_a_text_without_quotes(cli: Runner) -> None:
-    """The commonest slip of all must not end in a riddle about arguments."""
-    done = cli("recall", "two", "words")
-    assert done.code == 2
-    assert "(words). Put quotes around a text with spaces." in done.err
+SLIPS = {
+    ("recall", "two", "words"): "(words). Put quotes around a text with spaces.",
+    ("show", "a", "b"): "(b). It takes: ID.",
+    ("salvage", "a", "b", "c"): "(c). It takes: SOURCE TARGET.",
+    ("doctor", "/tmp"): "(/tmp). It takes options alone; --db names a memory file.",
+    ("trash", "ab12"): "'ab12'. There are: put, list, restore, purge. Did you mean: "
+        "houkai trash put ab12",
+    ("journal", "12"): "verify. Did you mean: houkai journal show 12",
+    ("tags", "ops"): "'ops'. There are: list, rename, merge, delete.",
+    ("trash", "lst"): "No such command 'lst'. Did you mean 'list'?",
+    ("recal", "x"): "No such command 'recal'. Did you mean 'recall'",
+    ("xyz",): "No such command 'xyz'.",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("arguments", SLIPS, ids=lambda arguments: " ".join(arguments))
+def test_a_slip_is_told_how_it_is_typed(arguments: Sequence[str], cli: Runner) -> None:
+    """The commonest slips of all must not end in a riddle about arguments."""
+    done = cli(*arguments)
+    assert (done.code, done.out) == (2, "")
+    assert SLIPS[tuple(arguments)] in done.err
 
 
 def named_in_sentences() -> set[str]:
