@@ -233,16 +233,6 @@ def test_option_groups_are_flat(store: MemoryStore) -> None:
         call(store, "recall", query="Anna", expand_rels=["likes"])
 
 
-def test_hints_name_what_a_wire_offers(store: MemoryStore) -> None:
-    """An agent that is told of a method it has no tool for looks for it in vain."""
-    told = wire.explain(InputError("x", hint="See `journal`, `list_recent`, `reembed`, `words`."))
-    assert told["hint"] == "See `journal_tail`, `list_recent`, `houkai reembed`, `words`."
-    store.link(store.remember("Anna lands at nine").id, store.remember("zzz qqq").id)
-    told = answer(ROWS["recall"], lambda: store, {"query": "Anna", "k": 1, "expand_depth": 1})
-    (warning,) = told.structured_content["warnings"]
-    assert "the hits have links of related, and expand_rels follows refines" in warning
-
-
 def test_idempotent_remember_tells_what_is_new(store: MemoryStore) -> None:
     """`stored` is how an agent learns that it repeated itself."""
     one = call(store, "remember", text="Anna lands at nine", idempotent=True)
