@@ -92,8 +92,10 @@ def doctor(
 
 @app.command("salvage")
 def salvage(
-    source: Annotated[Path, typer.Argument(help="The damaged file; it is only read.")],
-    target: Annotated[Path, typer.Argument(help="The file to make.")],
+    source: Annotated[
+        Path, typer.Argument(metavar="FILE", help="The damaged file; it is only read.")
+    ],
+    target: Annotated[Path, typer.Argument(metavar="NEW", help="The file to make.")],
     as_json: options.AsJson = False,
 ) -> None:
     """Copy what can be read of a damaged file into a new one.

@@ -16,6 +16,8 @@ def advise(error: Any) -> None:
         return
     if "unexpected extra argument" in message:
         error.message = f"{message}. {_takes(ctx)}"
+    elif message.startswith("No such option") and ctx.parent is None:
+        error.message = f"{message}. Options of a command stand after it."
     elif message.startswith("No such command") and ctx.parent and "Did you mean" not in message:
         error.message = f"{message} {_has(ctx, message)}"
 

@@ -101,7 +101,7 @@ def restore(ctx: typer.Context, ids: options.Ids) -> None:
 @app.command("purge")
 @options.takes(PurgeOptions)
 def purge(ctx: typer.Context, id: Maybe = None, yes: options.Yes = False, **more: Any) -> None:
-    """Drop what is in the trash for good: one memory, what is older, or all.
+    """Drop memories in the trash for good: one, the older ones, or all.
 
     This cannot be undone: what the memories said goes from the journal too.
     """

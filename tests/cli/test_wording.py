@@ -122,7 +122,8 @@ def test_a_tag_that_nothing_carries_is_said_to_be_so(cli: Runner) -> None:
 SLIPS = {
     ("recall", "two", "words"): "(words). Put quotes around a text with spaces.",
     ("show", "a", "b"): "(b). It takes: ID.",
-    ("salvage", "a", "b", "c"): "(c). It takes: SOURCE TARGET.",
+    ("salvage", "a", "b", "c"): "(c). It takes: FILE NEW.",
+    ("--format", "json", "list"): "--format. Options of a command stand after it.",
     ("doctor", "/tmp"): "(/tmp). It takes options alone; --db names a memory file.",
     ("trash", "ab12"): "'ab12'. There are: put, list, restore, purge. Did you mean: "
         "houkai trash put ab12",

@@ -89,6 +89,8 @@ def test_many_come_back_as_one(order: tuple[int, ...], store: MemoryStore) -> No
     assert dump_of(store)["memory"] == there
     assert {entry.memory_id for entry in store.trash_list()} == set(all_three)
     assert store.trash_restore_many([]) == []
+    with pytest.raises(InputError, match=r"^memory_ids must be a list of ids, got 'abc'\.$"):
+        store.trash_restore_many("abc")  # type: ignore[arg-type]
 
 
 def test_restore_brings_everything_back(store: MemoryStore) -> None:
