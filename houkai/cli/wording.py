@@ -35,6 +35,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "`list_recent`": "`houkai list`",
     "`reembed`": "`houkai reembed`",
     "`remember`": "`houkai remember`",
+    "`trash_restore`": "`houkai trash restore`",
 }
 """The commands that do what a sentence of the library tells to do."""
 _QUOTED: Final = r"`[^`]*`|(?<!\w)'[^']*'|\"[^\"]*\""

@@ -91,6 +91,9 @@ def find_id(store: Store, prefix: params.MemoryId, *, forgotten: bool = False) -
     start, forgotten = values["prefix"].strip(), values["forgotten"]
     with store.read() as connection:
         rows = _ids(connection, start, store.collection, forgotten=forgotten)
+        if not rows and _in_trash(connection, start, store.collection):
+            hint = "`trash_restore` brings it back."
+            raise NotFound(f"The memory with the id {start!r} is in the trash.", hint=hint)
     if not rows:
         raise not_found(start)
     if len(rows) > 1 and rows[0][0] != start:
@@ -123,6 +126,15 @@ def _ids(
            order by id limit 3""",
         bounds,
     ).fetchall()
+
+
+def _in_trash(connection: apsw.Connection, start: str, collection: str) -> bool:
+    """Say whether a memory whose id begins with `start` was put into the trash."""
+    row = connection.execute(
+        "select 1 from trash where id >= ? and id < ? and collection = ? limit 1",
+        (start, start + "\U0010ffff", collection),
+    ).get
+    return row is not None
 
 
 def count(store: Store) -> int:

@@ -131,6 +131,13 @@ def test_trash_gives_back(cli: Runner, filled: list[str], path: Path) -> None:
     before = stored(path)
     assert cli("trash", "put", filled[0][:8], filled[1][:8]).code == 0
     assert len(stored(path)) == 2
+    gone = cli("show", filled[0][:8])
+    assert (gone.code, gone.err) == (
+        3,
+        f"Error: The memory with the id '{filled[0][:8]}' is in the trash. "
+        "`houkai trash restore` brings it back.\n",
+    )
+    assert "is in the trash" not in cli("show", filled[0][:8], "-C", "other").err
     kept = [json.loads(line)["memory_id"] for line in cli("trash", "list", "-f", "jsonl").lines]
     assert sorted(kept) == sorted(filled[:2])
     assert cli("undo").code == 0
