@@ -174,6 +174,7 @@ class AsyncMemoryStore:
     trash_many = offload(ops.trash.trash_many)
     trash_list = offload(ops.trash.trash_list)
     trash_restore = offload(ops.trash.trash_restore)
+    trash_restore_many = offload(ops.trash.trash_restore_many)
     trash_purge = offload(ops.trash.trash_purge)
     trash_purge_expired = offload(ops.trash.trash_purge_expired)
 

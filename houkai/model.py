@@ -192,11 +192,13 @@ class ExpandSpec:
 
     rels: Annotated[
         tuple[Relation, ...],
-        Doc("Also bring what hits link to by these relations: refines, example_of if not said."),
+        Doc("Also bring what hits link to by these; refines and example_of alone if not said."),
         AsWords(LINK_RELS),
     ] = ("refines", "example_of")
     depth: Annotated[
-        int, Doc("How many links away from a hit to go."), Between(0, GRAPH_DEPTH, whole=True)
+        int,
+        Doc("How many links to go from a hit, the way they point."),
+        Between(0, GRAPH_DEPTH, whole=True),
     ] = 1
     cap: Annotated[
         int, Doc("How many linked memories to add at most."), Between(0, GRAPH_NODES, whole=True)

@@ -10,6 +10,7 @@ from types import NoneType, UnionType
 from typing import (
     Annotated,
     Any,
+    ClassVar,
     Final,
     Literal,
     Union,
@@ -114,15 +115,16 @@ class AsNames:
 
     count: int
     chars: int
+    what: ClassVar[str] = "names"
 
     def clean(self, name: str, value: Any) -> list[str]:
         """Return the names. Raises InputError."""
         if isinstance(value, str | Mapping) or not isinstance(value, Iterable):
-            raise InputError(f"{name} must be a list of names, got {shown(value)}.")
+            raise InputError(f"{name} must be a list of {self.what}, got {shown(value)}.")
         names: list[str] = []
         for item in value:
             if not isinstance(item, str) or not item.strip():
-                raise InputError(f"{name} must hold names that are not blank, got {shown(item)}.")
+                raise InputError(f"{name} must hold {self.what}, none blank, got {shown(item)}.")
             if len(item) > self.chars:
                 raise InputError(
                     f"A name in {name} has {len(item)} characters; the limit is {self.chars}."
@@ -131,13 +133,15 @@ class AsNames:
             names.append(item.strip())
         names = list(dict.fromkeys(names))
         if len(names) > self.count:
-            raise InputError(f"{name} holds {len(names)} names; the limit is {self.count}.")
+            raise InputError(f"{name} holds {len(names)} {self.what}; the limit is {self.count}.")
         return names
 
 
 @dataclass(frozen=True)
 class AsIds(AsNames):
     """A list of ids of memories."""
+
+    what: ClassVar[str] = "ids"
 
 
 @dataclass(frozen=True)

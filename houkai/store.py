@@ -178,6 +178,7 @@ class MemoryStore(Store):
     trash_many = ops.trash.trash_many
     trash_list = ops.trash.trash_list
     trash_restore = ops.trash.trash_restore
+    trash_restore_many = ops.trash.trash_restore_many
     trash_purge = ops.trash.trash_purge
     trash_purge_expired = ops.trash.trash_purge_expired
 

@@ -11,6 +11,8 @@ import copy
 import gc
 import signal
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Annotated, Any, Final
@@ -74,7 +76,9 @@ SECTIONS: Final[dict[str, tuple[Entry, ...]]] = {
         Entry("redo", "undo", "Bring back what an undo took away."),
     ),
     "Look after": (
-        Entry("stats", "health", "Count what the store holds."),
+        Entry(
+            "stats", "health", "Count what the store holds: the collection, then the whole file."
+        ),
         Entry("doctor", "health", "Check the file, its indexes and the model."),
         Entry("salvage", "health", "Copy what can be read of a damaged file into a new one."),
         Entry(
@@ -94,6 +98,19 @@ ENTRIES: Final = {entry.name: entry for group in SECTIONS.values() for entry in 
 INTERRUPTED: Final = 130
 
 
+@contextmanager
+def _advising() -> Iterator[None]:
+    """Say what to type where words do not fit."""
+    try:
+        yield
+    except Exception as error:
+        if hasattr(error, "message"):  # an error, not the end of --help
+            from houkai.cli import slips
+
+            slips.advise(error)
+        raise
+
+
 class Commands(TyperGroup):
     """The commands, each built when it is asked for."""
 
@@ -108,16 +125,13 @@ class Commands(TyperGroup):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse what stands before the command."""
         parsing.lighten([self], ctx)
-        return super().parse_args(ctx, args)
+        with _advising():
+            return super().parse_args(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command; say what to do where a text was typed without quotes."""
-        try:
+        """Run the command."""
+        with _advising():
             return super().invoke(ctx)
-        except Exception as error:
-            if "unexpected extra argument" in str(getattr(error, "message", "")):
-                error.message += ". Put quotes around a text with spaces."  # type: ignore[attr-defined]
-            raise
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Build a command."""

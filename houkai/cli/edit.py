@@ -21,9 +21,13 @@ NewText = Annotated[
         "--text", metavar="TEXT", show_default=False, help='The new text; "-" reads standard input.'
     ),
 ]
-Add = Annotated[list[str] | None, typer.Option("--add", "-a", metavar="TAG", help="A tag to add.")]
+Add = Annotated[
+    list[str] | None,
+    typer.Option("--add", "-a", metavar="TAG", help="A tag to add. May be repeated."),
+]
 Remove = Annotated[
-    list[str] | None, typer.Option("--remove", "-r", metavar="TAG", help="A tag to take off.")
+    list[str] | None,
+    typer.Option("--remove", "-r", metavar="TAG", help="A tag to take off. May be repeated."),
 ]
 Delta = Annotated[
     str, typer.Argument(metavar="+X|-X|=X", help="How much more, how much less, or how much.")

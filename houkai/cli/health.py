@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -24,19 +25,33 @@ Deep = Annotated[
 
 @app.command("stats")
 def stats(ctx: typer.Context, as_json: options.AsJson = False) -> None:
-    """Count what the store holds."""
+    """Count what the store holds: the collection, then the whole file."""
     with session.opened(ctx) as store:
         found = store.stats()
     if as_json:
         print(render.json_text(found, ascii_only=not render.is_utf8(sys.stdout)))
         return
-    by_type = found.pop("by_type")
-    kinds = ", ".join(f"{number} {name}" for name, number in sorted(by_type.items()))
-    found["count"] = f"{found['count']} memories" + (f" ({kinds})" if kinds else "")
-    found["bytes"] = render.size(found["bytes"])
-    names = {"count": "memories", "bytes": "size", "path": "file", "unembedded": "without vector"}
-    told = {names.get(k, k): str(v) for k, v in found.items() if v is not None}
-    session.say(render.pairs(told))
+    kinds = [f"{number} {name}" for name, number in sorted(found["by_type"].items())]
+    more = ["…"] if found["collections"] > len(found["collection_names"]) else []
+    told = {
+        "collection": found["collection"],
+        "  memories": _counted(found["count"], kinds),
+        "file": found["path"],
+        "  collections": _counted(found["collections"], found["collection_names"] + more),
+        "  links": found["links"],
+        "  operations": found["operations"],
+        "  size": render.size(found["bytes"]),
+        "  model": found["model"],
+        "  without vector": found["unembedded"],
+        "  changing over to": found["reembedding"],
+    }
+    session.say(
+        render.pairs({name: str(value) for name, value in told.items() if value is not None})
+    )
+
+
+def _counted(number: int, what: Sequence[str]) -> str:
+    return f"{number} ({', '.join(what)})" if what else str(number)
 
 
 @app.command("doctor")
@@ -77,8 +92,10 @@ def doctor(
 
 @app.command("salvage")
 def salvage(
-    source: Annotated[Path, typer.Argument(help="The damaged file; it is only read.")],
-    target: Annotated[Path, typer.Argument(help="The file to make.")],
+    source: Annotated[
+        Path, typer.Argument(metavar="FILE", help="The damaged file; it is only read.")
+    ],
+    target: Annotated[Path, typer.Argument(metavar="NEW", help="The file to make.")],
     as_json: options.AsJson = False,
 ) -> None:
     """Copy what can be read of a damaged file into a new one.

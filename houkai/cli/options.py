@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping
-from typing import Annotated, Any, Final, Literal, TypedDict, TypeVar, get_args
+from typing import Annotated, Any, Final, Literal, TypedDict, TypeVar, get_args, get_origin
 
 import typer
 
@@ -125,6 +125,8 @@ def _option(name: str, parameter: Parameter) -> inspect.Parameter:
     doc = parameter.doc
     if parameter.record:
         doc += f" NAME is one of: {', '.join(parameters(parameter.record))}."
+    if get_origin(kind) is list:
+        doc += " May be repeated."
     info = typer.Option(*flags, help=doc, metavar=metavar, show_default=False)
     return inspect.Parameter(
         name,

@@ -18,7 +18,7 @@ Text = Annotated[
     typer.Argument(
         metavar="TEXT",
         show_default=False,
-        help=options.sentence(params.Text) + ' "-" or nothing reads standard input.',
+        help=options.sentence(params.Text) + ' "-" or nothing reads all of standard input.',
     ),
 ]
 

@@ -38,7 +38,9 @@ def opened(ctx: typer.Context, *, make: bool = False) -> Iterator[MemoryStore]:
                 yield store
         finally:
             for sentence in heard:
-                note(sentence)
+                from houkai.cli import wording  # only needed when there is something to say
+
+                note(wording.retold(sentence, ctx.command.params))
 
 
 def refuse_missing(db: settings.Place) -> None:

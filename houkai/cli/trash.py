@@ -84,20 +84,24 @@ def list_(ctx: typer.Context, format: options.Output = "auto") -> None:
 
 @app.command("restore")
 def restore(ctx: typer.Context, ids: options.Ids) -> None:
-    """Bring memories back from the trash with their links."""
+    """Bring memories back from the trash with their links.
+
+    Several are one operation: one undo puts all of them back into the trash.
+    """
     with session.opened(ctx) as store:
-        for id in ids:
-            entry = _find(store, id)
-            memory = store.trash_restore(entry.memory_id)
-            if memory is None:
-                raise InputError(f"{entry.memory_id} was restored already, or its id is in use.")
-            session.say(f"Restored {_line(entry)}")
+        entries = {(entry := _find(store, id)).memory_id: entry for id in ids}
+        back = store.trash_restore_many(list(entries))
+        for id in back:
+            session.say(f"Restored {_line(entries[id])}")
+        missed = [id for id in entries if id not in back]
+        if missed:
+            raise InputError(f"{missed[0]} was restored already, or its id is in use.")
 
 
 @app.command("purge")
 @options.takes(PurgeOptions)
 def purge(ctx: typer.Context, id: Maybe = None, yes: options.Yes = False, **more: Any) -> None:
-    """Drop what is in the trash for good: one memory, what is older, or all.
+    """Drop memories in the trash for good: one, the older ones, or all.
 
     This cannot be undone: what the memories said goes from the journal too.
     """

@@ -114,5 +114,8 @@ def _about(store: MemoryStore, entry: JournalEntry) -> str:
     while rows[0].undoes is not None:
         rows = store.operation(rows[0].undoes)
     if len(rows) == entry.changes == 1:
-        return f"{rows[0].operation}: {render.about(render.entry_record(rows[0]))}"
-    return f"{rows[0].operation}: {rows[0].op}, {entry.changes} rows"
+        what = render.about(render.entry_record(rows[0]))
+    else:
+        what = f"{rows[0].op}, {entry.changes} rows"
+    by = "" if rows[0].actor == session.ACTOR else f" (done by {render.one_line(rows[0].actor)})"
+    return f"{rows[0].operation}: {what}{by}"

@@ -30,6 +30,14 @@ ARGUMENTS: Final[Mapping[str, str]] = {
     "path": "--db",
 }
 """What commands call the parameters that they do not take under the library's name."""
+COMMANDS: Final[Mapping[str, str]] = {
+    "`journal`": "`houkai journal tail`",
+    "`list_recent`": "`houkai list`",
+    "`reembed`": "`houkai reembed`",
+    "`remember`": "`houkai remember`",
+    "`trash_restore`": "`houkai trash restore`",
+}
+"""The commands that do what a sentence of the library tells to do."""
 _QUOTED: Final = r"`[^`]*`|(?<!\w)'[^']*'|\"[^\"]*\""
 _SUBJECT: Final = r"^(?:Give |A name in )?"
 """Where a name such as `type`, which is also an English word, is certain to be the parameter."""
@@ -37,8 +45,12 @@ _SUBJECT: Final = r"^(?:Give |A name in )?"
 
 def retell(error: HoukaiError, taken: Iterable[Any]) -> None:
     """Change an error's sentences to name what a command takes as its user types it."""
-    names = _names(taken)
-    error.message, error.hint = _retold(error.message, names), _retold(error.hint, names)
+    error.message, error.hint = retold(error.message, taken), retold(error.hint, taken)
+
+
+def retold(sentence: str, taken: Iterable[Any]) -> str:
+    """Return a sentence of the library as it reads to the user of a command that takes these."""
+    return _retold(sentence, _names(taken))
 
 
 def _names(taken: Iterable[Any]) -> dict[str, str]:
@@ -57,13 +69,15 @@ def _typed(parameter: Any) -> str:
 
 
 def _retold(sentence: str, names: Mapping[str, str]) -> str:
-    """Replace names outside quotes: those that are no word anywhere, others where they lead."""
+    """Replace names outside quotes, odd ones anywhere, words where they lead; and `operations`."""
     odd = [name for name in names if not name.isalpha()]
     pattern = rf"({_QUOTED})|({_SUBJECT})({_any(names)})|({_any(odd)})"
 
     def put(match: re.Match[str]) -> str:
         quoted, before, leading, inside = match.groups()
-        return quoted or (before or "") + names[leading or inside]
+        if quoted:
+            return COMMANDS.get(quoted, quoted)
+        return (before or "") + names[leading or inside]
 
     return re.sub(pattern, put, sentence)
 

@@ -15,6 +15,7 @@ from houkai import ops, params
 from houkai.errors import InputError, NotFound
 from houkai.handle import Store
 from houkai.model import Conflict, JournalEntry, Memory, Neighbor, Step, UndoPreview
+from houkai.notes import tell
 from houkai.ops.drafts import RememberItem
 from houkai.ops.memories import Entered
 from houkai.ops.table import Operation
@@ -99,18 +100,20 @@ def undo(
     actor: params.Actor = None,
     session: params.Session = None,
 ) -> Reversal:
-    """Undo one operation as a whole: the newest that still stands, or the one named.
+    """Undo one operation as a whole: the newest that still stands, whoever did it, or a named one.
 
     `history` and an error's hint tell numbers. It refuses when a later change would be lost.
     Repeated calls step further back; each undo can itself be undone.
     """
     if operation is None:
         entry = ops.undoing.undo_last(store, memory_id, actor, session)
-    elif memory_id is actor is session is None:
-        entry = ops.undoing.undo(store, operation)
-    else:
-        raise InputError("Give operation alone, or memory_id, actor and session without it.")
-    return _reversal(store, entry, "Nothing is left to undo.")
+        reversal = _reversal(store, entry, "Nothing is left to undo.")
+        if actor is session is None:
+            _tell_whose(store, reversal.undone)
+        return reversal
+    if memory_id is actor is session is None:
+        return _reversal(store, ops.undoing.undo(store, operation), "")
+    raise InputError("Give operation alone, or memory_id, actor and session without it.")
 
 
 def preview_undo(
@@ -139,7 +142,18 @@ def _reversal(store: Store, entry: JournalEntry | None, otherwise: str) -> Rever
     if entry is None or entry.undoes is None:
         raise NotFound(otherwise)
     rows = ops.history.operation(store, entry.undoes)
-    return Reversal(entry, rows[0] if len(rows) == 1 else replace(rows[0], id="*"))
+    many = replace(rows[0], id="*", changes=len(rows))
+    return Reversal(entry, rows[0] if len(rows) == 1 else many)
+
+
+def _tell_whose(store: Store, undone: JournalEntry) -> None:
+    """Say whose operation an undo took that was not told whose to take, unless the caller's own."""
+    if (undone.actor, undone.session) != (store.actor, store.session):
+        of = f" in session {undone.session}" if undone.session else ""
+        tell(
+            f"This undid what {undone.actor} had done{of}, not you: {undone.summary}. "
+            f"Undo of operation {undone.undone_by} brings it back."
+        )
 
 
 def state_at(store: Store, ts: params.AsOf) -> Past[list[Memory]]:
@@ -220,6 +234,15 @@ def trash_restore(store: Store, memory_id: str) -> Memory | None:
     return ops.trash.trash_restore(store, _trashed(store, memory_id))
 
 
+@_like(ops.trash.trash_restore_many)
+def trash_restore_many(store: Store, memory_ids: list[str]) -> list[str]:
+    """Bring memories back from the trash in one operation, so that one undo puts all back there.
+
+    Their links come with them, as far as both ends live then.
+    """
+    return ops.trash.trash_restore_many(store, [_trashed(store, id) for id in memory_ids])
+
+
 @_like(ops.trash.trash_purge)
 def trash_purge(store: Store, memory_id: str | None = None, **given: Any) -> int:
     """Drop what is in the trash for good: one memory, what is older, or everything.
@@ -264,6 +287,7 @@ FORMS: Final[Mapping[str, Callable[..., Any]]] = {
         find_conflicts,
         restore,
         trash_restore,
+        trash_restore_many,
         trash_purge,
         nuke,
     )

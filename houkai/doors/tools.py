@@ -113,12 +113,13 @@ def answer(
         try:
             content = wire.call(operation, open_store(), given)
         except HoukaiError as error:
-            content, failed = wire.explain(error), f"{error.code}: {error.line()}"
+            content = wire.explain(error)
+            failed = "{code}: {message} {hint}".format(**content).strip()
         except Exception as error:  # noqa: BLE001 - a bug ends a call, not the session
             _log.error("%s failed.\n%s", operation.name, where(error))
             content, failed = dict(BUG), "{code}: {message} {hint}".format(**BUG)
     if notes:
-        content = {**content, "warnings": notes}
+        content = {**content, "warnings": [wire.as_called(note) for note in notes]}
     said = failed or json.dumps(content, ensure_ascii=False, separators=(",", ":"))
     return types.CallToolResult(
         content=[types.TextContent(text=said)],

@@ -13,7 +13,8 @@ from houkai.doors.forms import form_of
 from houkai.doors.shapes import SHAPES
 from houkai.errors import ConflictError, Diverged, HoukaiError
 from houkai.handle import Store
-from houkai.ops.table import Operation
+from houkai.ops.table import OPERATIONS, Operation
+from houkai.store import MemoryStore
 
 EXPERT: Final = re.compile(
     r"batch_size|compress.*|dedup_threshold|diversity|expand_.*|explain|fusion|graph|header"
@@ -21,6 +22,7 @@ EXPERT: Final = re.compile(
 )
 """What an agent hardly ever sets; taken by every door, but shown only where all is."""
 
+_NAMES: Final = {one.run.__name__: one.name for one in OPERATIONS}
 OTHER: Final = 100
 """Signs of the text that a refused memory conflicts with."""
 
@@ -69,9 +71,22 @@ def call(operation: Operation, store: Store, given: Mapping[str, Any]) -> dict[s
     return answer if isinstance(answer, dict) else {"result": answer}
 
 
+def as_called(sentence: str) -> str:
+    """Return a sentence of the library with the operations it names as a wire offers them."""
+
+    def put(match: re.Match[str]) -> str:
+        name = match[1]
+        # What a wire does not offer is done on the command line.
+        otherwise = f"houkai {name}" if hasattr(MemoryStore, name) else name
+        return f"`{_NAMES.get(name, otherwise)}`"
+
+    return re.sub(r"`(\w+)`", put, sentence)
+
+
 def explain(error: HoukaiError) -> dict[str, Any]:
     """Return an error as JSON types."""
-    told: dict[str, Any] = {"code": error.code, "message": error.message, "hint": error.hint}
+    told: dict[str, Any] = {"code": error.code, "message": error.message}
+    told["hint"] = as_called(error.hint)
     if isinstance(error, Diverged):
         told["rows"] = error.rows
     if isinstance(error, ConflictError):

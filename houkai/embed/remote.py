@@ -167,7 +167,7 @@ class RemoteEmbedder(ABC):
                 raise ModelMismatch(
                     f"{self._provider} returned vectors of {dim} dimensions for "
                     f"{self.name!r}, which had {self._dim} before.",
-                    hint="Run `houkai reembed` to change over.",
+                    hint="Run `reembed` to change over.",
                 )
 
 

@@ -51,7 +51,7 @@ def draft(item: str | RememberItem | Mapping[str, Any], now: float) -> dict[str,
         given = item
     else:
         raise InputError(
-            f"An item must be text, a RememberItem or a mapping, got {type(item).__name__}."
+            f"An item must be text, or hold the fields of `remember`, got {type(item).__name__}."
         )
     unknown = [str(name) for name in given if name not in _DEFAULTS]
     if unknown:

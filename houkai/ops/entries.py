@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from houkai.errors import InputError, shown
 from houkai.handle import Reranker
 from houkai.model import ExpandSpec, Memory
+from houkai.notes import tell
 from houkai.search import expansion, past, select
 from houkai.search.pool import Pool
 from houkai.search.query import Query
@@ -81,14 +82,26 @@ def _neighbours(
     connection: apsw.Connection, entries: Sequence[Entry], spec: ExpandSpec, where: Filter
 ) -> list[Entry]:
     start = [entry.pk for entry in entries if entry.pk > 0]
+    reached = expansion.walk(connection, start, spec, where)
+    if not reached and spec.depth and spec.cap:
+        _tell_of_other_links(expansion.passed_over(connection, start, spec, where), spec)
     return [
         Entry(
             n.pk,
             n.score,
             {"source": "graph_expansion", "rel": n.rel, "hop": n.hop, "score": round(n.score, 4)},
         )
-        for n in expansion.walk(connection, start, spec, where)
+        for n in reached
     ]
+
+
+def _tell_of_other_links(rels: list[str], spec: ExpandSpec) -> None:
+    """Say to a door why no linked memory came, where other relations would have brought some."""
+    if rels:
+        tell(
+            f"No linked memory was added: the hits have links of {', '.join(rels)}, "
+            f"and expand_rels follows {', '.join(spec.rels) or 'none'}."
+        )
 
 
 def joined(

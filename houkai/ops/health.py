@@ -13,14 +13,19 @@ from houkai.embed import lockfile, minilm
 from houkai.errors import HoukaiError
 from houkai.handle import Store
 from houkai.ops.doctor import examine, failed
+from houkai.ops.listing import NAMED, tell_of_collections
 from houkai.ops.looks import Check
 from houkai.settings import KEYS, UserSettings
 from houkai.storage import audit, files, migrate, reembedding, vectors
 from houkai.storage.database import MEMORY
+from houkai.storage.rows import collection_names
 
 
 def stats(store: Store) -> dict[str, Any]:
-    """Return counts, the file's path and size, and the model of its vectors."""
+    """Return counts of the collection (`count`, `by_type`) and of the whole file (all others).
+
+    `collection_names` are those of the first twenty collections.
+    """
     with store.read() as connection:
         scope = "(select pk from collection where name = ?)"
         name = (store.collection,)
@@ -36,6 +41,9 @@ def stats(store: Store) -> dict[str, Any]:
         ).get
         pages, size = connection.pragma("page_count"), connection.pragma("page_size")
         unembedded = audit.count_unembedded(connection)
+        names = collection_names(connection, NAMED)
+    if not by_type:
+        tell_of_collections(store, store.collection)
     return {
         "count": sum(by_type.values()),
         "path": store.db.name,
@@ -44,6 +52,7 @@ def stats(store: Store) -> dict[str, Any]:
         "links": links,
         "operations": operations,
         "collections": collections,
+        "collection_names": names,
         "bytes": pages * size,
         "model": model.name if model else None,
         "unembedded": unembedded,
@@ -71,7 +80,7 @@ def doctor(place: UserSettings, *, deep: bool = False) -> list[Check]:
     checks = [_settings(place)]
     path = None if place.db.value == MEMORY else Path(place.db.value).expanduser()
     if path is not None:
-        checks.append(_beside(path))
+        checks.extend([_beside(path)] if path.is_file() else [])
         checks.extend(examine(path, place.embedder.value, deep=deep))
     checks.append(_model_files())
     return checks

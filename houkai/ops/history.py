@@ -93,9 +93,7 @@ def resolve_operation(
     ).fetchall()
     if len(found) != 1:
         many = "Several operations have" if found else "No operation here has"
-        raise NotFound(
-            f"{many} the number or id {low!r}.", hint="See `houkai journal tail` for them."
-        )
+        raise NotFound(f"{many} the number or id {low!r}.", hint="`journal` lists what was done.")
     seq: int = found[0][0]
     return seq
 

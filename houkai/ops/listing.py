@@ -12,18 +12,33 @@ from houkai import text as words
 from houkai.errors import InputError, NotFound
 from houkai.handle import Store
 from houkai.model import Memory
+from houkai.notes import tell
 from houkai.rules import clean
 from houkai.storage import memories
-from houkai.storage.eligible import Filter, condition
+from houkai.storage.eligible import ANY_COLLECTION, Filter, condition
 from houkai.storage.journal import Tx
-from houkai.storage.rows import Image, collection_pk
+from houkai.storage.rows import Image, collection_names, collection_pk
 
+NAMED: Final = 20
+"""Collections that are named at most where it is told which there are."""
 _UUID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 
 
 def not_found(id: str) -> NotFound:
     """Return the error for an id that no memory of the collection has."""
-    return NotFound(f"No memory has the id {id!r}.", hint="See `houkai list` for the ids.")
+    return NotFound(f"No memory has the id {id!r}.", hint="`list_recent` shows the ids.")
+
+
+def tell_of_collections(store: Store, wanted: str) -> None:
+    """Say to a door that finds nothing in a collection that it is not there, and which are."""
+    if wanted == ANY_COLLECTION:
+        return
+    with store.read() as connection:
+        there = collection_names(connection, NAMED + 1)
+        if not there or collection_pk(connection, wanted) is not None:
+            return
+    names = ", ".join(there[:NAMED]) + (" and more" if len(there) > NAMED else "")
+    tell(f"There is no collection {wanted!r} yet; the file has: {names}.")
 
 
 def same_content(store: Store, connection: apsw.Connection, text: str) -> Memory | None:
@@ -76,6 +91,9 @@ def find_id(store: Store, prefix: params.MemoryId, *, forgotten: bool = False) -
     start, forgotten = values["prefix"].strip(), values["forgotten"]
     with store.read() as connection:
         rows = _ids(connection, start, store.collection, forgotten=forgotten)
+        if not rows and _in_trash(connection, start, store.collection):
+            hint = "`trash_restore` brings it back."
+            raise NotFound(f"The memory with the id {start!r} is in the trash.", hint=hint)
     if not rows:
         raise not_found(start)
     if len(rows) > 1 and rows[0][0] != start:
@@ -108,6 +126,15 @@ def _ids(
            order by id limit 3""",
         bounds,
     ).fetchall()
+
+
+def _in_trash(connection: apsw.Connection, start: str, collection: str) -> bool:
+    """Say whether a memory whose id begins with `start` was put into the trash."""
+    row = connection.execute(
+        "select 1 from trash where id >= ? and id < ? and collection = ? limit 1",
+        (start, start + "\U0010ffff", collection),
+    ).get
+    return row is not None
 
 
 def count(store: Store) -> int:
@@ -145,6 +172,8 @@ def list_recent(
             {**bound, "at": at, "pk": pk, "limit": -1 if limit is None else limit},
             store.touches,
         )
+    if not found:
+        tell_of_collections(store, where.collection)
     return list(found.values())
 
 

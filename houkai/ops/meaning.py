@@ -25,9 +25,9 @@ def mismatch(store: Store, model: StoredModel | None) -> ModelMismatch | None:
     # A callable's name says nothing of its width, which only its first vector tells.
     if model.fingerprint == fingerprint and mine.dim in (0, model.dim):
         return None
-    hint = "Open it with the first model, or run `houkai reembed` to change over."
+    hint = "Open it with the first model, or run `reembed` to change over."
     if model.coming == fingerprint:
-        hint = "It is being changed over; run `houkai reembed` to go on if nobody does."
+        hint = "It is being changed over; run `reembed` to go on if nobody does."
     return ModelMismatch(
         f"{store.db.name} holds vectors of the model {model.name!r} ({model.dim} dimensions), "
         f"but the store was opened with {mine.name!r} ({mine.dim or 'unknown'} dimensions).",

@@ -9,6 +9,7 @@ from houkai import options, params
 from houkai.handle import Reranker, Store
 from houkai.hits import Answer, ExplainedHit, Hit
 from houkai.notes import tell
+from houkai.ops.listing import tell_of_collections
 from houkai.rules import clean
 
 if TYPE_CHECKING:
@@ -63,15 +64,11 @@ def find(store: Store, values: dict[str, Any], reranker: Reranker | None = None)
     as_of = values.pop("as_of", None)
     knobs = [name for name in Ranking.__dataclass_fields__ if name in values]
     how = checked(Ranking(**{name: values.pop(name) for name in knobs}))
-    answer = ranked.rank(
-        store,
-        asked,
-        k,
-        replace(store.where(**values), now=now),
-        how,
-        as_of=as_of,
-        reranker=reranker or store.settings.reranker,
-    )
+    where = replace(store.where(**values), now=now)
+    judge = reranker or store.settings.reranker
+    answer = ranked.rank(store, asked, k, where, how, as_of=as_of, reranker=judge)
+    if not answer:
+        tell_of_collections(store, where.collection)
     return answer
 
 

@@ -87,6 +87,7 @@ OPERATIONS: Final = (
     Operation(trash.trash_many, "POST /trash/batch", "destroy", True),
     Operation(trash.trash_list, "GET /trash"),
     Operation(trash.trash_restore, "POST /trash/restore", "write", True),
+    Operation(trash.trash_restore_many, "POST /trash/restore/batch", "write", True),
     Operation(trash.trash_purge, "POST /trash/purge", "destroy", True),
     Operation(evaluate.eval_recall, "POST /eval_recall"),
     Operation(undoing.undo_since, "POST /undo_since", "write", True),

@@ -86,39 +86,66 @@ def trash_restore(store: Store, memory_id: params.MemoryId) -> Memory | None:
     Return None when it is not in the trash, or lives already.
     """
     id = clean(trash_restore, {"memory_id": memory_id})["memory_id"]
-    encoded = _missing_vectors(store, id)
+    return next(iter(_restore(store, [id])), None)
 
-    def work(tx: Tx) -> Memory | None:
-        kept = tx.get("trash", id)
-        if kept is None or kept["collection"] != store.collection or tx.get("memory", id):
-            return None
-        meaning.keep(store, tx.connection, encoded)
-        tx.put("trash", id, None)
-        _put_back(tx, id, kept)
-        return listing.must_get(store, tx.connection, id)
+
+def trash_restore_many(store: Store, memory_ids: params.MemoryIds) -> list[str]:
+    """Bring memories back from the trash in one operation, so that one undo puts all back there.
+
+    Their links come with them, as far as both ends live then. Return the ids of those that came.
+    """
+    ids = clean(trash_restore_many, {"memory_ids": memory_ids})["memory_ids"]
+    return [memory.id for memory in _restore(store, ids)]
+
+
+def _restore(store: Store, ids: Sequence[str]) -> list[Memory]:
+    encoded = _missing_vectors(store, ids)
+
+    def work(tx: Tx) -> list[Memory]:
+        back = {id: kept for id in ids if (kept := _waiting(store, tx, id)) is not None}
+        if back:
+            meaning.keep(store, tx.connection, encoded)
+        for id, kept in back.items():
+            tx.put("trash", id, None)
+            tx.put("memory", id, _unmarked(kept["memory"]))
+        # Only once all of them live, or what ties the first to the last would be lost.
+        for id, kept in back.items():
+            _tie(tx, id, kept)
+        return [listing.must_get(store, tx.connection, id) for id in back]
 
     return store.write("trash_restore", work)
 
 
-def _missing_vectors(store: Store, id: str) -> list[Encoded]:
-    """Embed a text in the trash whose vectors are gone, as after a change of the model."""
+def _waiting(store: Store, tx: Tx, id: str) -> Image | None:
+    """Return what the trash keeps of a memory that may come back."""
+    kept = tx.get("trash", id)
+    if kept is None or kept["collection"] != store.collection or tx.get("memory", id):
+        return None
+    return kept
+
+
+def _missing_vectors(store: Store, ids: Sequence[str]) -> list[Encoded]:
+    """Embed the texts in the trash whose vectors are gone, as after a change of the model."""
     with store.read() as connection:
-        kept, model = load(connection, id), vectors.current_model(connection)
-        if kept is None or model is None:
+        model = vectors.current_model(connection)
+        found = [kept["memory"]["text"] for id in ids if (kept := load(connection, id))]
+        if model is None or not found:
             return []
-        text = kept["memory"]["text"]
-        if vectors.has(connection, text_hash(text), model.pk):
-            return []
-    return list(meaning.embed(store, [text]).values())
+        lost = [text for text in found if not vectors.has(connection, text_hash(text), model.pk)]
+    return list(meaning.embed(store, lost).values()) if lost else []
 
 
-def _put_back(tx: Tx, id: str, kept: Image) -> None:
-    """Store a memory again, then tie it to what is there: plain links first, marks after."""
-    image = dict(kept["memory"])
-    above = (image.pop("superseded_by", None), image.pop("superseded_at", None))
-    tx.put("memory", id, image)
+def _unmarked(image: Image) -> Image:
+    """Return a memory's image as if nothing superseded it."""
+    hidden = ("superseded_by", "superseded_at")
+    return {name: value for name, value in image.items() if name not in hidden}
+
+
+def _tie(tx: Tx, id: str, kept: Image) -> None:
+    """Tie a memory that is back to what is there: plain links first, marks after."""
     marks = [(old, id, at) for old, at in kept["hidden"].items()]
-    marks += [(id, *above)] if above[0] is not None else []
+    if (above := kept["memory"].get("superseded_by")) is not None:
+        marks.append((id, above, kept["memory"]["superseded_at"]))
     marked = {(new, "supersedes", old) for old, new, _ in marks}
     for src, rel, dst, at in kept["links"]:
         ends_live = all(tx.get("memory", end) is not None for end in (src, dst))

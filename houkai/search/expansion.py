@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import apsw
@@ -14,6 +14,7 @@ from houkai.model import ExpandSpec
 from houkai.search.arrays import bound, distinct
 from houkai.search.sketches import View
 from houkai.storage.eligible import Filter, condition
+from houkai.vocabulary import LINK_RELS
 
 TRIED: Final = 5
 """Links that are looked at for each that is wanted, since filters keep some of them out."""
@@ -49,6 +50,14 @@ def walk(
             break
         frontier = reached
     return found
+
+
+def passed_over(
+    connection: apsw.Connection, start: Sequence[int], spec: ExpandSpec, where: Filter
+) -> list[str]:
+    """Name the relations that lead on from memories but are not among those that are followed."""
+    others = replace(spec, rels=tuple(rel for rel in LINK_RELS if rel not in spec.rels))
+    return sorted({rel for pk, rel in _step(connection, start, others, where) if pk not in start})
 
 
 def _step(

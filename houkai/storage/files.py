@@ -36,6 +36,11 @@ def inspect(path: Path) -> Found:
         raise StorageError(
             f"The memory file {path} cannot be reached: {error.strerror}."
         ) from error
+    if stat.S_ISDIR(status.st_mode):
+        raise Foreign(
+            f"{path} is a folder, not a memory file.",
+            hint="Give the path of a file, such as memory.db in it.",
+        )
     if not stat.S_ISREG(status.st_mode):
         raise Foreign(f"{path} is not a file.", hint="Give the path of a memory file.")
     if status.st_size == 0:
@@ -81,7 +86,7 @@ def reserve(path: Path) -> None:
     except PermissionError as error:
         raise ReadOnly(
             f"The folder {path.parent} cannot be written, so no memory file can be made there.",
-            hint="Choose another place with --db or HOUKAI_DB.",
+            hint="Choose another path, or set HOUKAI_DB.",
         ) from error
     except OSError as error:
         kind = ReadOnly if error.errno == 30 else StorageError

@@ -72,7 +72,7 @@ def arrived(connection: apsw.Connection, target: int) -> bool:
         raise ModelMismatch(
             "Another process has begun to change the file over to another model, "
             "so this one has stopped.",
-            hint="Run `houkai reembed` with the model you want; nothing is lost.",
+            hint="Run `reembed` with the model you want; nothing is lost.",
         )
     return bool(present == target)
 

@@ -62,6 +62,14 @@ def collection_pk(connection: apsw.Connection, name: str) -> int | None:
     return pk
 
 
+def collection_names(connection: apsw.Connection, limit: int) -> list[str]:
+    """Return the names of the collections in which something was ever stored, up to a limit."""
+    rows: list[tuple[Any, ...]] = connection.execute(
+        "select name from collection order by name limit ?", (limit,)
+    ).fetchall()
+    return [name for (name,) in rows]
+
+
 def _ensure_collection(connection: apsw.Connection, name: str, at: float) -> int:
     collections = known.of(connection).collections
     pk = collections.get(name) or collection_pk(connection, name)

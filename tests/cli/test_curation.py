@@ -131,12 +131,22 @@ def test_trash_gives_back(cli: Runner, filled: list[str], path: Path) -> None:
     before = stored(path)
     assert cli("trash", "put", filled[0][:8], filled[1][:8]).code == 0
     assert len(stored(path)) == 2
+    gone = cli("show", filled[0][:8])
+    assert (gone.code, gone.err) == (
+        3,
+        f"Error: The memory with the id '{filled[0][:8]}' is in the trash. "
+        "`houkai trash restore` brings it back.\n",
+    )
+    assert "is in the trash" not in cli("show", filled[0][:8], "-C", "other").err
     kept = [json.loads(line)["memory_id"] for line in cli("trash", "list", "-f", "jsonl").lines]
     assert sorted(kept) == sorted(filled[:2])
     assert cli("undo").code == 0
     assert cli("trash", "list").err == "The trash is empty.\n"
     assert cli("trash", "put", filled[0][:8], filled[1][:8]).code == 0
     assert cli("trash", "restore", filled[0][:8], filled[1]).code == 0
+    assert cli("undo").code == 0
+    assert len(cli("trash", "list", "-f", "jsonl").lines) == 2
+    assert cli("redo").code == 0
     assert sorted(m.text for m in stored(path)) == sorted(m.text for m in before)
     assert cli("trash", "restore", filled[0]).code == 3
     assert cli("trash", "list").err == "The trash is empty.\n"

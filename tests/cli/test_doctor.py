@@ -69,6 +69,17 @@ def test_no_file_is_no_fault_and_none_is_made(
     assert not (home / ".houkai").exists()
 
 
+@pytest.mark.parametrize("command", ["doctor", "list", "remember x"])
+def test_a_folder_is_no_file(command: str, cli: Runner, tmp_path: Path) -> None:
+    """Who gives the folder must be told so, not that it is in order for copying."""
+    done = cli("--db", str(tmp_path), *command.split())
+    assert done.code == 1
+    said = f"{tmp_path} is a folder, not a memory file."
+    assert (done.out + done.err).count(said) == 1
+    assert "such as memory.db in it" in done.out + done.err
+    assert "a plain copy of it is whole" not in done.out
+
+
 def test_the_origin_of_the_path_is_told(cli: Runner, filled: list[str], path: Path) -> None:
     """Who looks for memories in the wrong file must learn what names that file."""
     done = cli("doctor")

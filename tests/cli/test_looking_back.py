@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from houkai import MemoryStore
 from tests.cli.conftest import Runner, only, stored
 
 
@@ -55,6 +56,13 @@ def test_undo_chooses(cli: Runner, filled: list[str]) -> None:
     assert cli("undo", "1", "--last").code == 2
     assert cli("undo", "--since", "1h").out == "Undid 1: remember_many, 4 rows\n"
     assert cli("undo").code == 1
+
+
+def test_undo_says_whose_it_was(cli: Runner, path: Path) -> None:
+    """Who takes back an agent's work for his own slip must see that he did."""
+    with MemoryStore(path, actor="mcp\x1b") as store:
+        id = store.remember("an agent's").id
+    assert cli("undo").out == f'Undid 1: remember {id[:8]} "an agent\'s" (done by mcp\\x1b)\n'
 
 
 def test_a_dry_run_shows_and_changes_nothing(cli: Runner, filled: list[str]) -> None:

@@ -103,6 +103,14 @@ def test_every_option_says_what_it_does(words: str) -> None:
 
 
 @pytest.mark.parametrize("words", leaves())
+def test_what_may_be_repeated_says_so(words: str) -> None:
+    """Who is not told writes -g a,b and gets one tag of that name."""
+    for one in built(words).params:
+        if one.param_type_name == "option" and one.multiple:
+            assert "May be repeated." in one.help
+
+
+@pytest.mark.parametrize("words", leaves())
 def test_every_command_shows_its_help(words: str, cli: Runner) -> None:
     """A command whose options clash or cannot be built fails only when somebody calls it."""
     done = cli(*words.split(), "--help")

@@ -21,6 +21,38 @@ def test_place_is_taken_from_either_side(cli: Runner, tmp_path: Path) -> None:
     assert cli("journal", "tail", "-S", file, "-C", "work", "-f", "jsonl").out.count("\n") == 2
 
 
+def test_a_mistyped_collection_is_told(cli: Runner) -> None:
+    """Nothing found in the wrong place reads like nothing known."""
+    for name in ("work", "home"):
+        cli("remember", "one", "-C", name)
+    told = "Note: There is no collection 'wrok' yet; the file has: home, work.\n"
+    for command in (["list"], ["recall", "one"], ["pack", "one"], ["stats"]):
+        assert told in cli(*command, "-C", "wrok").err
+        assert told not in cli(*command, "-C", "work").err
+    cli("nuke", "-C", "work", "-y")
+    assert "There is no collection" not in cli("list", "-C", "work").err
+
+
+def test_stats_keep_the_collection_and_the_file_apart(cli: Runner) -> None:
+    """Three links under two memories of a collection would be those of another one."""
+    one, two = (cli("remember", text, "-C", "work").out.strip() for text in ("one", "two"))
+    cli("link", one, two, "-C", "work")
+    cli("remember", "three", "-C", "home")
+    lines = cli("stats", "-C", "home").lines
+    file = next(n for n, line in enumerate(lines) if line.startswith("file "))
+    assert [line.split(maxsplit=1) for line in lines[:file]] == [
+        ["collection", "home"],
+        ["memories", "1 (1 semantic)"],
+    ]
+    assert ["collections", "2 (home, work)"] in [one.split(maxsplit=1) for one in lines[file:]]
+    assert ["links", "1"] in [one.split() for one in lines[file:]]
+    for n in range(30):
+        cli("remember", "x", "-C", f"c{n:02}")
+    assert "32 (c00, c01," in cli("stats").out
+    assert ", c19, …)" in cli("stats").out
+    assert ", c18, c19 and more.\n" in cli("list", "-C", "wrok").err
+
+
 def test_settings_come_in_order(
     cli: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -13,6 +14,7 @@ from houkai.cli import wording
 from houkai.rules import parameters
 from tests.cli.conftest import Runner
 from tests.cli.test_options import OPERATIONS, built
+from tests.support import ROOT
 
 TYPED = {
     ("remember", "x", "--ttl", "soon"): "--ttl must be seconds or a span",
@@ -25,6 +27,7 @@ TYPED = {
     ("remember", "x", "-i", "7"): "--importance must be a number from 0 to 1, got 7.0.",
     ("recall", " "): "QUERY must not be empty or blank.",
     ("recall", "x", "--since", "since"): "--since must be epoch seconds",
+    ("recall", "x", "-k", "-3"): "--limit must be a whole number of 0 or more, got -3.",
     ("recall", "x", "-x", "9"): "--expand must be a whole number from 0 to 6, got 9.",
     ("recall", "x", "--expand-rel", "likes"): "--expand-rel must be of: related",
     ("recall", "x", "-w", "cosine=5000"): "--weight cosine must be a number from -1000 to 1000",
@@ -116,8 +119,59 @@ def test_a_tag_that_nothing_carries_is_said_to_be_so(cli: Runner) -> None:
     assert done.err == "Note: No memory has the tag 'opps'; nothing was renamed.\n"
 
 
-def test_a_text_without_quotes(cli: Runner) -> None:
-    """The commonest slip of all must not end in a riddle about arguments."""
-    done = cli("recall", "two", "words")
-    assert done.code == 2
-    assert "(words). Put quotes around a text with spaces." in done.err
+SLIPS = {
+    ("recall", "two", "words"): "(words). Put quotes around a text with spaces.",
+    ("show", "a", "b"): "(b). It takes: ID.",
+    ("salvage", "a", "b", "c"): "(c). It takes: FILE NEW.",
+    ("--format", "json", "list"): "--format. Options of a command stand after it.",
+    ("doctor", "/tmp"): "(/tmp). It takes options alone; --db names a memory file.",
+    ("trash", "ab12"): "'ab12'. There are: put, list, restore, purge. Did you mean: "
+        "houkai trash put ab12",
+    ("journal", "12"): "verify. Did you mean: houkai journal show 12",
+    ("tags", "ops"): "'ops'. There are: list, rename, merge, delete.",
+    ("trash", "lst"): "No such command 'lst'. Did you mean 'list'?",
+    ("recal", "x"): "No such command 'recal'. Did you mean 'recall'",
+    ("xyz",): "No such command 'xyz'.",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("arguments", SLIPS, ids=lambda arguments: " ".join(arguments))
+def test_a_slip_is_told_how_it_is_typed(arguments: Sequence[str], cli: Runner) -> None:
+    """The commonest slips of all must not end in a riddle about arguments."""
+    done = cli(*arguments)
+    assert (done.code, done.out) == (2, "")
+    assert SLIPS[tuple(arguments)] in done.err
+
+
+def named_in_sentences() -> set[str]:
+    """Find the operations that the library's sentences name between backticks."""
+    said: list[str] = []
+    for folder in ("ops", "storage", "embed", "search"):
+        for path in (ROOT / "houkai" / folder).glob("*.py"):
+            nodes = list(ast.walk(ast.parse(path.read_text("utf-8"))))
+            docstrings = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
+            said += [
+                str(node.value)
+                for node in nodes
+                if isinstance(node, ast.Constant) and id(node) not in docstrings
+            ]
+    return {name for name in re.findall(r"`(\w+)`", " ".join(said)) if hasattr(MemoryStore, name)}
+
+
+def test_an_operation_is_named_as_its_command() -> None:
+    """A hint such as "`journal` lists what was done" sends a shell's user to nothing."""
+    assert {f"`{name}`" for name in named_in_sentences()} == set(wording.COMMANDS)
+    for command in wording.COMMANDS.values():
+        assert built(command.strip("`").removeprefix("houkai "))
+
+
+def test_notes_name_what_was_typed(cli: Runner) -> None:
+    """A note is read at the same door as an error, so it must speak the same words."""
+    one, two = (cli("remember", text).out.strip() for text in ("Anna lands at nine", "zzz qqq"))
+    cli("link", one, two)
+    done = cli("recall", "Anna", "-k", "1", "-x", "1")
+    assert done.err == (
+        "Note: No linked memory was added: the hits have links of related, and --expand-rel "
+        "follows refines, example_of.\n"
+    )
+    assert "houkai journal tail` lists" in cli("undo", "99").err

@@ -92,6 +92,8 @@ EXAMPLES = (
     Example("trash_many", {"memory_ids": [FIRST, "no such id", SECOND]}),
     Example("trash_restore", {"memory_id": FIRST}),
     Example("trash_restore", {"memory_id": SECOND}),
+    Example("trash_many", {"memory_ids": [FIRST, SECOND]}),
+    Example("trash_restore_many", {"memory_ids": [FIRST, "no such id", SECOND]}),
     Example("trash_purge", {"older_than_days": 1}),
     Example("get", {"memory_id": FIRST}),
     Example("get", {"memory_id": "no such id"}),

@@ -30,6 +30,7 @@ PART = {
     "undo_since": "operations",
     "forget_many": "ids",
     "trash_many": "ids",
+    "trash_restore_many": "ids",
 }
 """Where a tool's answer holds what the library returns."""
 NOTHING: dict[str, dict[str, Any]] = {

@@ -56,6 +56,7 @@ WRITES: dict[str, Callable[[MemoryStore, str, str], Any]] = {
     "merge": lambda s, a, b: s.merge(a, b),
     "trash": lambda s, a, b: s.trash(a),
     "trash_many": lambda s, a, b: s.trash_many([a, b]),
+    "trash_restore_many": lambda s, a, b: s.trash_restore_many([a, b]),
     "trash_purge": lambda s, a, b: s.trash_purge(),
     "rename_tag": lambda s, a, b: s.rename_tag("greek", "x"),
     "undo": lambda s, a, b: s.undo(1),

@@ -199,4 +199,5 @@ def test_stats_count_what_is_there(filled: MemoryStore) -> None:
     assert told["by_type"] == {"semantic": 8, "episodic": 1}
     assert told["operations"] == len(filled.journal(None))
     assert told["links"] == 1
+    assert (told["collections"], told["collection_names"]) == (1, ["default"])
     assert told["unembedded"] == 0

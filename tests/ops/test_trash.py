@@ -74,6 +74,25 @@ def test_what_went_together_comes_back_tied(order: tuple[int, ...], store: Memor
     assert contents(store) == before
 
 
+@pytest.mark.parametrize("order", list(permutations(range(3))))
+def test_many_come_back_as_one(order: tuple[int, ...], store: MemoryStore) -> None:
+    """What went alone knows nothing of what had gone before: only together are they tied again."""
+    all_three = tangled(store)
+    before = contents(store)
+    for id in all_three:
+        store.trash(id)
+    there = dump_of(store)["memory"]
+    wanted = [all_three[at] for at in order]
+    assert store.trash_restore_many([wanted[0], "none", *wanted]) == wanted
+    assert contents(store) == before
+    store.undo_last()
+    assert dump_of(store)["memory"] == there
+    assert {entry.memory_id for entry in store.trash_list()} == set(all_three)
+    assert store.trash_restore_many([]) == []
+    with pytest.raises(InputError, match=r"^memory_ids must be a list of ids, got 'abc'\.$"):
+        store.trash_restore_many("abc")  # type: ignore[arg-type]
+
+
 def test_restore_brings_everything_back(store: MemoryStore) -> None:
     """A memory that comes back without its ties has lost what it meant."""
     _, b, _ = tangled(store)

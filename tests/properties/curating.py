@@ -90,6 +90,11 @@ class Curation(RuleBasedStateMachine):
         """Bring a memory back from the trash, if it is there."""
         self.adopt(lambda: self.store.trash_restore(id))
 
+    @rule(some=st.lists(ids, max_size=4))
+    def trash_restore_many(self, some: list[str]) -> None:
+        """Bring back of several memories those that are in the trash."""
+        self.adopt(lambda: self.store.trash_restore_many(some))
+
     @rule(id=st.one_of(st.none(), ids))
     def trash_purge(self, id: str | None) -> None:
         """Drop one memory in the trash for good, or all of them."""

@@ -74,6 +74,11 @@ MUTATORS: dict[str, Mutator] = {
     "trash_restore": Mutator(
         lambda s, _: s.trash_restore(s.trash_list()[0].memory_id), "trash_restore"
     ),
+    "trash_restore_many": Mutator(
+        lambda s, i: s.trash_restore_many([i["b"], "none", i["c"]]),
+        "trash_restore",
+        lambda s, i: s.trash_many([i["b"], i["c"]]),
+    ),
     "remember_and_supersede": Mutator(
         lambda s, _: s.remember("alpha is the FIRST letter", on_conflict="supersede"), "remember"
     ),

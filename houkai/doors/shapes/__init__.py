@@ -51,6 +51,7 @@ SHAPES: Final[Mapping[str, Callable[[Any, Given], Any]]] = {
     "trash_list": curation.trash_list,
     "trash_purge": curation.trash_purge,
     "trash_restore": curation.trash_restore,
+    "trash_restore_many": curation.trash_restore_many,
     "undo": journal.undo,
     "undo_since": journal.undo_since,
     "unlink": links.unlink,

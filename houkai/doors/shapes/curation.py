@@ -77,6 +77,13 @@ class Untrashed(Whole):
     id: str
 
 
+class UntrashedMany(TypedDict):
+    """Which memories were in the trash and are back."""
+
+    ids: list[str]
+    restored: int
+
+
 class Purged(TypedDict):
     """How many memories were dropped for good."""
 
@@ -132,6 +139,11 @@ def trash_restore(memory: Memory | None, given: Given) -> Untrashed:
     if memory is None:
         return {"restored": False, "id": given["memory_id"]}
     return pick(Untrashed, memory, restored=True)
+
+
+def trash_restore_many(ids: list[str], _given: Given) -> UntrashedMany:
+    """Show which came back."""
+    return {"ids": ids, "restored": len(ids)}
 
 
 def trash_purge(purged: int, _given: Given) -> Purged:

@@ -49,6 +49,8 @@ class Undone(TypedDict):
     error: None
     operation: int
     undoes: int | None
+    session: str | None
+    summary: str
 
 
 class Known(TypedDict):
@@ -145,6 +147,7 @@ def undo(reversal: Reversal, _given: Given) -> Undone:
         error=None,
         operation=reversal.entry.operation,
         undoes=reversal.entry.undoes,
+        summary=reversal.undone.summary,
     )
 
 

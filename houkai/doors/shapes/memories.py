@@ -127,7 +127,7 @@ class Nuked(TypedDict):
 
 
 class Stats(TypedDict):
-    """What the file holds."""
+    """What the collection holds (`count`, `by_type`), and what the whole file does (all others)."""
 
     count: int
     path: str
@@ -136,6 +136,7 @@ class Stats(TypedDict):
     links: int
     operations: int
     collections: int
+    collection_names: list[str]
     bytes: int
     model: str | None
     unembedded: int
