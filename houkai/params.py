@@ -123,7 +123,7 @@ ConflictThreshold = Annotated[
 K = Annotated[
     int,
     Doc("How many memories to return at most; 5 when left out."),
-    Between(0, 2**53, whole=True),
+    Between(-(2**53), 2**53, whole=True),
 ]
 Limit = Annotated[int | None, Doc("How many to return at most."), Between(0, 2**53, whole=True)]
 TypeFilter = Annotated[MemoryType | None, Doc("Only memories of this type.")]

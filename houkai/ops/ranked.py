@@ -96,7 +96,7 @@ def rank(
     reranker: Reranker | None = None,
 ) -> Answer[Ranked]:
     """Return up to `k` eligible memories, best first, and what expansion appends to them."""
-    if k == 0:
+    if k <= 0:
         return Answer()
     needed, held = how.mode == "semantic", store.sketches()
     meant = meaning.of_query(store, query.text, needed=needed)

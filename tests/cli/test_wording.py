@@ -27,7 +27,6 @@ TYPED = {
     ("remember", "x", "-i", "7"): "--importance must be a number from 0 to 1, got 7.0.",
     ("recall", " "): "QUERY must not be empty or blank.",
     ("recall", "x", "--since", "since"): "--since must be epoch seconds",
-    ("recall", "x", "-k", "-3"): "--limit must be a whole number of 0 or more, got -3.",
     ("recall", "x", "-x", "9"): "--expand must be a whole number from 0 to 6, got 9.",
     ("recall", "x", "--expand-rel", "likes"): "--expand-rel must be of: related",
     ("recall", "x", "-w", "cosine=5000"): "--weight cosine must be a number from -1000 to 1000",
