@@ -6,7 +6,6 @@ Nothing a memory says reaches a terminal as a control: every such sign is writte
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -91,10 +90,14 @@ def size(count: float) -> str:
 
 @dataclass(frozen=True)
 class View:
-    """How a kind of record is shown: `fields` to programs, `columns` to people, text last."""
+    """How a kind of record is shown: `fields` to programs, `columns` to people, text last.
+
+    `note` says below a table what is the same in all its rows.
+    """
 
     fields: Mapping[str, Cell]
     columns: Mapping[str, Cell]
+    note: str = ""
 
 
 def memory_view(records: Sequence[Record], keys: Collection[str] = ()) -> View:
@@ -119,15 +122,17 @@ def memory_view(records: Sequence[Record], keys: Collection[str] = ()) -> View:
         fields["score"] = lambda r: f"{r['score']:.6g}"
         # Adding zero turns a rounded -0.0 into 0.0.
         columns = {"score": lambda r: f"{round(r['score'], 3) + 0.0:.3f}", **columns}
+    shared: Mapping[str, Any] = {}
     if "explain" in keys:
+        shared = _settings([r["explain"] for r in records])
         fields["explain"] = lambda r: json_text(r["explain"], indent=None)
-        columns["text"] = lambda r: f"{_text_and_marks(r)}\n{_evidence(r['explain'])}"
+        columns["text"] = lambda r: f"{_text_and_marks(r)}\n{_evidence(r['explain'], shared)}"
     if "rel" in keys:
         fields["rel"] = lambda r: r["rel"]
         columns = {"rel": lambda r: r["rel"], **columns}
     if len({r["collection"] for r in records}) > 1:
         columns = {"collection": lambda r: r["collection"], **columns}
-    return View(fields, columns)
+    return View(fields, columns, _evidence(shared))
 
 
 def _text_and_marks(record: Record) -> str:
@@ -147,13 +152,26 @@ def marks(record: Record) -> list[str]:
     return [name for name, is_so in found.items() if is_so]
 
 
-def _evidence(explain: Mapping[str, Any]) -> str:
+def _settings(explains: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+    """Return how all was ranked: what explains no row in particular."""
+    first, *others = explains or [{}]
+    return {
+        name: part
+        for name, part in first.items()
+        if not isinstance(part, float) and all(other.get(name) == part for other in others)
+    }
+
+
+def _evidence(explain: Mapping[str, Any], known: Collection[str] = ()) -> str:
+    """Say what parts a score has; those that are known already or nothing are left out."""
+
     def value(part: Any) -> str:
         if isinstance(part, Mapping):
             return "(" + ", ".join(f"{name} {value(one)}" for name, one in part.items()) + ")"
         return f"{part:.4g}" if isinstance(part, float) else str(part)
 
-    return "  ".join(f"{name}={value(part)}" for name, part in explain.items())
+    told = ((name, part) for name, part in explain.items() if name not in known and part != 0)
+    return "  ".join(f"{name}={value(part)}" for name, part in told)
 
 
 JOURNAL: Final = View(
@@ -237,54 +255,6 @@ def pairs(values: Mapping[str, str]) -> str:
     return "\n".join(f"{name:<{width}}  {value}" for name, value in values.items())
 
 
-def resolve(format: Format, stream: TextIO) -> Format:
-    """Return the format that "auto" means: a table on a terminal that wants colour, else TSV."""
-    if format != "auto":
-        return format
-    return "rich" if stream.isatty() and not os.environ.get("NO_COLOR") else "tsv"
-
-
 def is_utf8(stream: TextIO) -> bool:
     """Say whether a stream can carry every sign."""
     return (stream.encoding or "").lower().replace("-", "").replace("_", "") in ("utf8", "utf8sig")
-
-
-def write(records: Sequence[Record], view: View, format: Format, stream: TextIO) -> None:
-    """Write records to a stream in a format."""
-    kind = resolve(format, stream)
-    narrow = not is_utf8(stream)
-    if kind == "json":
-        stream.write(json_text(list(records), ascii_only=narrow) + "\n")
-    elif kind == "jsonl":
-        for record in records:
-            stream.write(json_text(record, ascii_only=narrow, indent=None) + "\n")
-    elif kind == "tsv":
-        stream.write("\t".join(view.fields) + "\n")
-        for record in records:
-            stream.write("\t".join(tsv_cell(cell(record)) for cell in view.fields.values()) + "\n")
-    else:
-        _write_table(records, view, stream)
-
-
-def _write_table(records: Sequence[Record], view: View, stream: TextIO) -> None:
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(
-        box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0),
-        header_style="bold",
-    )  # fmt: skip
-    *others, last = view.columns
-    for name in others:
-        if name == "tags":
-            table.add_column(name, max_width=16, overflow="fold", style="cyan")
-        else:
-            table.add_column(name, no_wrap=True, style="dim" if name == "age" else "")
-    table.add_column(last, overflow="fold", ratio=1)
-    for record in records:
-        table.add_row(*(Text(printable(cell(record))) for cell in view.columns.values()))
-    colours: Literal["auto"] | None = None if os.environ.get("NO_COLOR") else "auto"
-    console = Console(file=stream, color_system=colours, highlight=False, emoji=False, markup=False)
-    console.print(table)

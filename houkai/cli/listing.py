@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from houkai import options as groups
-from houkai import params, render
+from houkai import params, render, tables
 from houkai.cli import options, session
 from houkai.errors import InputError, NotFound
 
@@ -47,7 +47,7 @@ def list_(
         memories = store.list_recent(wanted, before=after, **only)
     page = memories if all else memories[:limit]
     session.show_memories(page, format)
-    if len(memories) > len(page) > 0 and render.resolve(format, sys.stdout) == "rich":
+    if len(memories) > len(page) > 0 and tables.resolve(format, sys.stdout) == "rich":
         session.note(f"There is more: add --before {render.short(page[-1].id)}")
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from houkai import render
+from houkai import render, tables
 from houkai.cli import options, progress, session
 
 if TYPE_CHECKING:
@@ -98,4 +98,4 @@ def _tell(tell: progress.Tell, _file: str, done: int, total: int) -> None:
 
 def _show(found: Sequence[ModelFile], format: render.Format) -> None:
     records = [dataclasses.asdict(one) for one in found]
-    render.write(records, VIEW, format, sys.stdout)
+    tables.write(records, VIEW, format, sys.stdout)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from houkai import notes, render, settings
+from houkai import notes, render, settings, tables
 from houkai.cli.place import Place
 from houkai.errors import InputError
 
@@ -88,7 +88,7 @@ def show_memory(memory: Memory, format: render.Format, text: str) -> None:
     elif format == "json":
         show_json(record)
     else:
-        render.write([record], render.memory_view([record]), format, sys.stdout)
+        tables.write([record], render.memory_view([record]), format, sys.stdout)
 
 
 def show_entries(entries: Sequence[JournalEntry], format: render.Format) -> None:
@@ -103,9 +103,9 @@ def show_records(
     """Print records of a kind, or say that there are none."""
     if not records:
         print(nothing, file=sys.stderr)
-        if render.resolve(format, sys.stdout) == "rich":
+        if tables.resolve(format, sys.stdout) == "rich":
             return
-    render.write(records, view, format, sys.stdout)
+    tables.write(records, view, format, sys.stdout)
 
 
 def show_json(value: Any) -> None:

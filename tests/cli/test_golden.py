@@ -24,6 +24,7 @@ COMMANDS = {
     "recall-tsv": "recall deploys -k 2",
     "recall-json": "recall deploys -k 1 -f json",
     "recall-explained": "recall deploys -k 2 -f rich --explain --fusion rrf",
+    "recall-explained-blend": "recall deploys -k 2 -f rich --explain",
     "show": "show {last}",
     "history": "history {first}",
     "journal-rich": "journal tail -f rich",
