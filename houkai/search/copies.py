@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import apsw
 import numpy as np
@@ -15,22 +15,12 @@ from houkai.search import chunks
 from houkai.search import facts as all_facts
 from houkai.search.arrays import Ints, Mask, bound, held
 from houkai.search.facts import Facts, Labels
+from houkai.search.state import At
 from houkai.storage import vectors
 
 _CHUNK: Final = 20_000
 _PICK: Final = 0.25
 """Share of eligible windows below which picking them out is cheaper than passing over the rest."""
-
-
-class At(NamedTuple):
-    """Which state of the file: the last operation, the vectors' epoch, the operation's hash.
-
-    The hash tells a file that was restored and written again from the one that it was.
-    """
-
-    seq: int
-    epoch: int
-    hash: bytes | None
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ import numpy as np
 from houkai.errors import Corrupt
 from houkai.search.arrays import Ints, Matrix, Vector, bound
 from houkai.search.facts import Facts
+from houkai.search.state import At
 from houkai.storage.eligible import Filter
 
 EXACT: Final = 4_000
@@ -52,8 +53,8 @@ class View(Protocol):
         """Return the connection that sees the snapshot."""
 
     @property
-    def epoch(self) -> int:
-        """Return a number as long as which stays the same, a stored vector keeps its number."""
+    def at(self) -> At:
+        """Return the state of the file that the snapshot shows."""
 
     def near(self, vector: Vector, where: Filter, depth: int) -> Windows:
         """Return eligible windows among which the nearest `depth` are, as far as can be told."""
