@@ -15,6 +15,7 @@ from houkai.search import chunks
 from houkai.search import facts as all_facts
 from houkai.search.arrays import Ints, Mask, bound, held
 from houkai.search.facts import Facts, Labels
+from houkai.search.sketches import closest
 from houkai.search.state import At
 from houkai.storage import vectors
 
@@ -63,18 +64,9 @@ class Copy:
             distance += np.bitwise_count(row[some] ^ word)
         if isinstance(some, slice):
             distance[~inside] = np.iinfo(np.uint16).max
-        upto, all_of_them = np.cumsum(np.bincount(distance)), int(np.count_nonzero(inside))
-        while True:
-            near = np.flatnonzero(distance <= int(np.searchsorted(upto, limit)))
-            at: Ints = near if isinstance(some, slice) else some[near]
-            if self.single or limit == all_of_them or owners(self.pk[at]) >= depth:
-                return at
-            limit = min(2 * limit, all_of_them)
-
-
-def owners(pk: Ints) -> int:
-    """Return how many memories some windows belong to, whose numbers are in order."""
-    return int(np.count_nonzero(pk[1:] != pk[:-1])) + min(1, len(pk))
+        all_of_them, few = int(np.count_nonzero(inside)), 0 if self.single else depth
+        near = closest(distance, self.pk[some], min(limit, all_of_them), few, all_of_them)
+        return near if isinstance(some, slice) else some[near]
 
 
 def read(connection: apsw.Connection, state: At) -> Copy:
