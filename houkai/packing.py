@@ -83,6 +83,8 @@ def estimate_tokens(line: str) -> int:
 
 def checked(count: TokenCounter) -> TokenCounter:
     """Return a token counter that refuses what is no number of tokens. Raises InputError."""
+    if not callable(count):
+        raise InputError(f"token_counter must be a function of a text, got {shown(count)}.")
 
     def counted(line: str) -> int:
         tokens: Any = count(line)

@@ -173,7 +173,8 @@ class AsMoment:
         """Return epoch seconds; spans count from `at`. Raises InputError."""
         # A command line and a careless agent write numbers as text.
         number = value.strip() if isinstance(value, str) else value
-        if not isinstance(number, bool) and number in (0, "0") and self.zero == "absent":
+        plain = isinstance(number, str | int | float) and not isinstance(number, bool)
+        if plain and number in (0, "0") and self.zero == "absent":
             return None
         if self.span != "back" and isinstance(value, str) and is_span(value):
             if self.span == "refuse":
@@ -285,7 +286,8 @@ def _clean_one(parameter: Parameter, name: str, value: Any, at: float | None) ->
     if value is None and parameter.optional:
         return None
     if parameter.words:
-        if isinstance(value, bool) or value not in parameter.words:
+        plain = isinstance(value, str | int | float) and not isinstance(value, bool)
+        if not plain or value not in parameter.words:  # arrays have no answer to `in`
             allowed = ", ".join(str(word) for word in parameter.words)
             raise InputError(f"{name} must be one of: {allowed} — got {shown(value)}.")
         return parameter.words[parameter.words.index(value)]

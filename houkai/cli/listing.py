@@ -11,6 +11,7 @@ from houkai import options as groups
 from houkai import params, render, tables
 from houkai.cli import options, session
 from houkai.errors import InputError, NotFound
+from houkai.rules import EXACT_INTEGER
 
 if TYPE_CHECKING:
     from houkai.store import MemoryStore
@@ -43,12 +44,17 @@ def list_(
     only = options.given(more)
     with session.opened(ctx) as store:
         after = _cursor(store, before) if before else None
-        wanted = None if all else limit + 1
+        wanted = None if all else _one_more(limit)
         memories = store.list_recent(wanted, before=after, **only)
     page = memories if all else memories[:limit]
     session.show_memories(page, format)
     if len(memories) > len(page) > 0 and tables.resolve(format, sys.stdout) == "rich":
         session.note(f"There is more: add --before {render.short(page[-1].id)}")
+
+
+def _one_more(limit: int) -> int:
+    """Return a limit that tells whether there is more; one to be refused stays as it was typed."""
+    return limit + 1 if 0 < limit < EXACT_INTEGER else limit
 
 
 def _cursor(store: MemoryStore, before: str) -> str:

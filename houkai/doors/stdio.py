@@ -11,7 +11,7 @@ import contextlib
 import json
 import threading
 from collections.abc import AsyncIterator, Callable
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import anyio
 import anyio.to_thread
@@ -29,6 +29,12 @@ LAST_CALLS_S: Final = 30.0
 """How long calls may go on after the client has hung up."""
 WATCH_S: Final = 5.0
 """How often to look for a client that died while another process holds its end of stdin open."""
+
+
+class Refused(NamedTuple):
+    """A line that is no message; an error that the client sends is one, and is not answered."""
+
+    answer: types.JSONRPCError
 
 
 async def serve(server: Server[Any], pipes: Pipes) -> None:
@@ -60,13 +66,15 @@ async def _receive(
         async for line in _lines(source):
             message = parse(line)
             match message:
-                case types.JSONRPCError():
-                    await answers.send(SessionMessage(message))
+                case Refused():
+                    await answers.send(SessionMessage(message.answer))
                     continue
                 case types.JSONRPCRequest():
                     unanswered.add(message.id)
-                case types.JSONRPCNotification(method="notifications/cancelled"):
-                    unanswered.discard((message.params or {}).get("requestId", ""))
+                case types.JSONRPCNotification(
+                    method="notifications/cancelled", params={"requestId": str() | int() as id}
+                ):
+                    unanswered.discard(id)
             await requests.send(SessionMessage(message))
         with anyio.move_on_after(LAST_CALLS_S):
             while unanswered:
@@ -113,8 +121,8 @@ async def _lines(source: int) -> AsyncIterator[bytes]:
             yield line
 
 
-def parse(line: bytes) -> types.JSONRPCMessage:
-    """Return the message of a line, or the error to answer a line that holds none."""
+def parse(line: bytes) -> types.JSONRPCMessage | Refused:
+    """Return the message of a line, or what to answer a line that holds none."""
     text = line.decode("utf-8", "replace")
     with contextlib.suppress(ValueError):
         return types.jsonrpc_message_adapter.validate_json(text, by_name=False)
@@ -131,9 +139,9 @@ def parse(line: bytes) -> types.JSONRPCMessage:
     return _refusal(known, types.INVALID_REQUEST, "This is not a JSON-RPC message.")
 
 
-def _refusal(id: types.RequestId | None, code: int, sentence: str) -> types.JSONRPCError:
+def _refusal(id: types.RequestId | None, code: int, sentence: str) -> Refused:
     error = types.ErrorData(code=code, message=sentence)
-    return types.JSONRPCError(jsonrpc="2.0", id=id, error=error)
+    return Refused(types.JSONRPCError(jsonrpc="2.0", id=id, error=error))
 
 
 def dump(message: types.JSONRPCMessage) -> bytes:

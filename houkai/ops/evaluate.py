@@ -53,6 +53,8 @@ def eval_recall(
     """
     settings = clean(eval_recall, {"k": k, **named}, at=store.now())
     base = settings.pop("k")
+    if not isinstance(cases, Iterable):
+        raise InputError(f"cases must be a list of questions with ids, got {shown(cases)}.")
     checked = [_case(case) for case in cases]
     rows = [_measure(store, case, case.k or base, settings) for case in checked]
     sizes = {row["k"] for row in rows}

@@ -7,7 +7,7 @@ from typing import Any, Final
 import apsw
 
 from houkai import clock, limits, params
-from houkai.errors import InputError, NotFound
+from houkai.errors import InputError, NotFound, shown
 from houkai.handle import Store
 from houkai.model import JournalEntry, Link, Memory
 from houkai.rules import AsText, clean
@@ -75,8 +75,8 @@ def resolve_operation(
     if isinstance(ref, JournalEntry):
         ref = ref.operation_id
     if isinstance(ref, int) and not isinstance(ref, bool):
-        low = high = str(ref)
         numbered = abs(ref) < FOREVER
+        low = high = str(ref) if numbered else shown(ref)
     else:
         low = str(AsText(4 * limits.NAME_CHARS, "id").clean("operation", ref)).strip()
         high = low + "\U0010ffff"

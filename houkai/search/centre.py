@@ -12,6 +12,7 @@ import numpy as np
 
 from houkai.search.arrays import Ints, Vector, distinct
 from houkai.search.sketches import View, Windows, as_windows
+from houkai.search.state import At, goes_on
 from houkai.storage.eligible import ANY_COLLECTION, Filter
 
 SAMPLE: Final = 1_024
@@ -19,9 +20,17 @@ _INSIDE: Final = ":any or m.collection = (select pk from collection where name =
 
 
 class _Kept(NamedTuple):
-    epoch: int
+    at: At
     sample: Ints
     mean: Vector | None
+
+    def is_of(self, view: View, sample: Ints) -> bool:
+        """Say whether the sample is the same, and so are the vectors that its numbers stand for."""
+        return (
+            self.at.epoch == view.at.epoch
+            and np.array_equal(self.sample, sample)
+            and goes_on(view.connection, self.at)
+        )
 
 
 class Centres:
@@ -39,8 +48,8 @@ class Centres:
         if where.known_by is not None:
             return _mean(view, np.concatenate([sample, _past_sample(view, where)]))
         kept = self._kept.get(where.collection)
-        if kept is None or kept.epoch != view.epoch or not np.array_equal(kept.sample, sample):
-            kept = _Kept(view.epoch, sample, _mean(view, sample))
+        if kept is None or not kept.is_of(view, sample):
+            kept = _Kept(view.at, sample, _mean(view, sample))
             self._kept[where.collection] = kept
         return kept.mean
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import apsw
 import numpy as np
@@ -15,22 +15,13 @@ from houkai.search import chunks
 from houkai.search import facts as all_facts
 from houkai.search.arrays import Ints, Mask, bound, held
 from houkai.search.facts import Facts, Labels
+from houkai.search.sketches import closest
+from houkai.search.state import At
 from houkai.storage import vectors
 
 _CHUNK: Final = 20_000
 _PICK: Final = 0.25
 """Share of eligible windows below which picking them out is cheaper than passing over the rest."""
-
-
-class At(NamedTuple):
-    """Which state of the file: the last operation, the vectors' epoch, the operation's hash.
-
-    The hash tells a file that was restored and written again from the one that it was.
-    """
-
-    seq: int
-    epoch: int
-    hash: bytes | None
 
 
 @dataclass(frozen=True)
@@ -73,18 +64,9 @@ class Copy:
             distance += np.bitwise_count(row[some] ^ word)
         if isinstance(some, slice):
             distance[~inside] = np.iinfo(np.uint16).max
-        upto, all_of_them = np.cumsum(np.bincount(distance)), int(np.count_nonzero(inside))
-        while True:
-            near = np.flatnonzero(distance <= int(np.searchsorted(upto, limit)))
-            at: Ints = near if isinstance(some, slice) else some[near]
-            if self.single or limit == all_of_them or owners(self.pk[at]) >= depth:
-                return at
-            limit = min(2 * limit, all_of_them)
-
-
-def owners(pk: Ints) -> int:
-    """Return how many memories some windows belong to, whose numbers are in order."""
-    return int(np.count_nonzero(pk[1:] != pk[:-1])) + min(1, len(pk))
+        all_of_them, few = int(np.count_nonzero(inside)), 0 if self.single else depth
+        near = closest(distance, self.pk[some], min(limit, all_of_them), few, all_of_them)
+        return near if isinstance(some, slice) else some[near]
 
 
 def read(connection: apsw.Connection, state: At) -> Copy:

@@ -12,13 +12,15 @@ from numpy.typing import NDArray
 
 from houkai.search import chunks
 from houkai.search import facts as all_facts
+from houkai.search import state as states
 from houkai.search.arrays import Ints, Matrix, Vector, bound, distinct, held, numbers
 from houkai.search.facts import Facts, Labels
 from houkai.search.sketches import EXACT, SHORT, Windows, as_windows, read_vectors, to_score
+from houkai.search.state import At
 from houkai.storage import vectors
 from houkai.storage.eligible import ANY_COLLECTION, Filter, condition
 from houkai.storage.rows import collection_pk
-from houkai.storage.vectors import EPOCH, WINDOWS
+from houkai.storage.vectors import WINDOWS
 
 ENOUGH: Final = 150
 """Eligible memories with which a filtered search is content, if no more are asked for."""
@@ -40,9 +42,9 @@ class FileView:
     _labels: Labels = field(default_factory=Labels)
 
     @property
-    def epoch(self) -> int:
-        """Return a number as long as which stays the same, a stored vector keeps its number."""
-        return int(self.connection.execute(EPOCH).get)
+    def at(self) -> At:
+        """Return the state of the file that the snapshot shows."""
+        return states.at(self.connection)
 
     def near(self, vector: Vector, where: Filter, depth: int) -> Windows:
         """Return eligible windows among which the nearest `depth` are, as far as can be told.

@@ -15,12 +15,12 @@ from typing import Any, Final
 import apsw
 import numpy as np
 
-from houkai.search import bm25, dense, lexical
+from houkai.search import bm25, chunks, dense, lexical
 from houkai.search.arrays import Floats, Ints, Mask, bound
 from houkai.search.blend import idf
 from houkai.search.dense import Near
 from houkai.search.query import Query, one_term
-from houkai.search.sketches import SHORT, Probe, View, Windows, as_windows, to_score
+from houkai.search.sketches import SHORT, Probe, View, Windows, as_windows, closest, to_score
 from houkai.storage import vectors
 from houkai.storage.eligible import Filter, condition
 from houkai.storage.rows import split_link_key
@@ -39,13 +39,14 @@ def search(view: View, probe: Probe, where: Filter, at_least: int = 0) -> Near:
         values,
     ).fetchall()
     depth = max(dense.DEPTH, at_least)
-    limit = to_score(len(rows), depth)
+    limit, windows = to_score(len(rows), depth), as_windows([row[:2] for row in rows])
     if len(rows) > limit and len(probe.vector) >= SHORT:
-        bits = np.frombuffer(b"".join([row[2] for row in rows]), np.uint8).reshape(len(rows), -1)
-        differ = bits ^ np.frombuffer(vectors.sketch(probe.vector), np.uint8)
-        distance = np.bitwise_count(differ).sum(axis=1, dtype=np.int32)
-        rows = [rows[i] for i in np.argpartition(distance, limit)[:limit].tolist()]
-    replaced = dense.score(view, as_windows([row[:2] for row in rows]), probe)
+        sketch = vectors.sketch(probe.vector)
+        signs = chunks.stacked([row[2] for row in rows], len(sketch))
+        distance = chunks.differing(signs, sketch)
+        near = closest(distance, windows.pk, limit, depth, len(rows))
+        windows = Windows(windows.pk[near], windows.embedding[near])
+    replaced = dense.score(view, windows, probe)
     both = Near(*(np.concatenate(pair) for pair in zip(live, replaced, strict=True)))
     return dense.best(both, depth)
 

@@ -15,11 +15,13 @@ import apsw
 import numpy as np
 
 from houkai.search import facts as all_facts
+from houkai.search import state as states
 from houkai.search.arrays import Ints, Mask, Matrix, Vector, distinct, held, numbers, products
-from houkai.search.copies import At, Copy, patched, read
+from houkai.search.copies import Copy, patched, read
 from houkai.search.facts import Facts
 from houkai.search.shelf import Shelf
 from houkai.search.sketches import EXACT, SHORT, Windows, read_vectors, to_score
+from houkai.search.state import At
 from houkai.storage import vectors
 from houkai.storage.eligible import ANY_COLLECTION, Filter
 from houkai.storage.rows import collection_pk
@@ -49,14 +51,10 @@ class Resident:
 
     def at(self, connection: apsw.Connection) -> HeldView:
         """Return the memories as the connection's snapshot has them."""
-        state = At(
-            *connection.execute(
-                f"""select coalesce((select max(seq) from operation), 0), ({vectors.EPOCH}),
-                      (select hash from operation order by seq desc limit 1)"""
-            ).get
-        )
+        state = states.at(connection)
         with self._lock:
-            return HeldView(connection, self._renewed(connection, state), self)
+            copy = self._renewed(connection, state)
+            return HeldView(connection, copy, self, late=copy is not self._copy)
 
     def _renewed(self, connection: apsw.Connection, state: At) -> Copy:
         """Patch the newest copy, or read one anew when that is not less work.
@@ -71,6 +69,8 @@ class Resident:
         changed = None if newest is None else self._changed(connection, newest, state)
         if newest is None or changed is None:
             self._trail.clear()
+            if newest is not None and state.seq < newest.at.seq:
+                self._shelf = Shelf(-1, whole=True)
             self._copy = read(connection, state)
             return self._copy
         copy = patched(connection, newest, changed, state)
@@ -94,8 +94,7 @@ class Resident:
                 return None
             base, since = earlier.pop()
             parts.append(since)
-        hash = connection.execute("select hash from operation where seq = ?", (base.seq,)).get
-        if hash != base.hash:  # another history than the one that was read, with other vectors
+        if not states.goes_on(connection, base):  # a restored file has other vectors
             self._shelf = Shelf(-1, whole=True)
             return None
         journal = numbers(
@@ -107,10 +106,15 @@ class Resident:
         changed = distinct(np.concatenate([*parts, journal]))
         return changed if len(changed) <= _RELOAD else None
 
-    def held(
-        self, connection: apsw.Connection, copy: Copy, embeddings: Ints
-    ) -> tuple[Matrix, Vector]:
-        """Return vectors and what each must be multiplied by."""
+    def held(self, view: HeldView, embeddings: Ints) -> tuple[Matrix, Vector]:
+        """Return vectors and what each must be multiplied by.
+
+        A late snapshot may be of a file that was restored, whose vectors have the numbers of those
+        that it lost: it looks them up.
+        """
+        connection, copy = view.connection, view.copy
+        if view.late:
+            return read_vectors(connection, embeddings), np.ones(len(embeddings), np.float32)
         with self._lock:
             whole = len(copy) <= WHOLE
             present, most = (self._shelf.epoch, self._shelf.whole), WHOLE if whole else HOLD
@@ -123,17 +127,18 @@ class Resident:
 
 @dataclass(frozen=True)
 class HeldView:
-    """The memories of one snapshot, held in RAM."""
+    """The memories of one snapshot, held in RAM; `late` if a newer one was there before it."""
 
     connection: apsw.Connection
     copy: Copy
     resident: Resident
+    late: bool = False
     _masks: dict[Filter, Mask] = field(default_factory=dict)
 
     @property
-    def epoch(self) -> int:
-        """Return a number as long as which stays the same, a stored vector keeps its number."""
-        return self.copy.at.epoch
+    def at(self) -> At:
+        """Return the state of the file that the snapshot shows."""
+        return self.copy.at
 
     def near(self, vector: Vector, where: Filter, depth: int) -> Windows:
         """Return eligible windows among which the nearest `depth` are, as far as can be told."""
@@ -148,7 +153,7 @@ class HeldView:
             at = copy.near(vectors.sketch(vector), inside, wide, depth)
         spare = 3 * depth if whole else depth  # what is whole is exact in one step
         if held and len(at) > spare:
-            rows, scale = self.resident.held(self.connection, copy, copy.embedding[at])
+            rows, scale = self.resident.held(self, copy.embedding[at])
             at = at[_nearest(copy.pk[at], products(rows, vector) * scale, depth)]
         if copy.single:
             return Windows(copy.pk[at], copy.embedding[at])
@@ -192,7 +197,7 @@ class HeldView:
         """Return stored vectors by their numbers, from RAM where they are held as they are."""
         if len(self.copy) > WHOLE:
             return read_vectors(self.connection, embeddings)
-        return self.resident.held(self.connection, self.copy, embeddings)[0]
+        return self.resident.held(self, embeddings)[0]
 
     def facts(self, pks: Ints) -> Facts:
         """Return what ranking asks of memories, given in order."""

@@ -7,10 +7,12 @@ from typing import Any, Final, NamedTuple, Protocol
 
 import apsw
 import numpy as np
+from numpy.typing import NDArray
 
 from houkai.errors import Corrupt
-from houkai.search.arrays import Ints, Matrix, Vector, bound
+from houkai.search.arrays import Ints, Matrix, Vector, bound, distinct
 from houkai.search.facts import Facts
+from houkai.search.state import At
 from houkai.storage.eligible import Filter
 
 EXACT: Final = 4_000
@@ -28,6 +30,18 @@ CEILING: Final = 5_120
 def to_score(size: int, at_least: int = 0) -> int:
     """Return how many of `size` windows to score so that the ten best are nearly surely in."""
     return max(FLOOR, at_least, min(CEILING, math.ceil(PER_ROOT * math.sqrt(size))))
+
+
+def closest(distance: NDArray[np.uint16], pk: Ints, limit: int, depth: int, most: int) -> Ints:
+    """Return the places of the windows of least distance, `limit` of them or more: all that are as
+    near as the last one, and so many that they belong to `depth` memories, of `most` windows.
+    """
+    upto = np.cumsum(np.bincount(distance))
+    while True:
+        near = np.flatnonzero(distance <= int(np.searchsorted(upto, limit)))
+        if limit >= most or len(distinct(pk[near])) >= depth:
+            return near
+        limit = min(2 * limit, most)
 
 
 class Probe(NamedTuple):
@@ -52,8 +66,8 @@ class View(Protocol):
         """Return the connection that sees the snapshot."""
 
     @property
-    def epoch(self) -> int:
-        """Return a number as long as which stays the same, a stored vector keeps its number."""
+    def at(self) -> At:
+        """Return the state of the file that the snapshot shows."""
 
     def near(self, vector: Vector, where: Filter, depth: int) -> Windows:
         """Return eligible windows among which the nearest `depth` are, as far as can be told."""

@@ -24,16 +24,20 @@ if TYPE_CHECKING:
 
 opened: weakref.WeakSet[Database] = weakref.WeakSet()
 _log = logging.getLogger(__name__)
-_fork = threading.Lock()
+_fork = threading.RLock()
 _held: list[tuple[Database, bool]] = []
 _lost: set[tuple[int, int]] = set()
 _registered_in = 0
 
 
 def enter(database: Database) -> None:
-    """See to it that a file is closed when the process ends without closing it."""
+    """See to it that a file is at rest in a fork, and closed when the process ends without it.
+
+    It comes before the first connection, and waits for a fork that has counted the files already.
+    """
     global _registered_in
-    opened.add(database)
+    with _fork:
+        opened.add(database)
     if _registered_in == os.getpid():
         return
     _registered_in = os.getpid()
@@ -87,7 +91,7 @@ def _after_in_parent() -> None:
 
 def _after_in_child() -> None:
     global _fork
-    _fork = threading.Lock()
+    _fork = threading.RLock()
     for database, rested in _held:
         for connection in database.abandon(_forked):
             # Closing it would write to the memory that the parent's connections share.

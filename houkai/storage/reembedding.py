@@ -16,6 +16,7 @@ from houkai.errors import ModelMismatch
 from houkai.storage import vectors
 from houkai.storage.vectors import Encoded
 
+_LAST_NUMBER: Final = "select max(pk) from embedding"
 _IN_USE: Final = "(select value from meta where key in ('model', 'reembed'))"
 
 
@@ -160,8 +161,10 @@ def drop_leftovers(
             where text_hash > ? and model not in {_IN_USE} order by text_hash limit ?""",
         (after, limit),
     ).fetchall()
+    last = connection.execute(_LAST_NUMBER).get
     connection.executemany(
         f"delete from embedding where text_hash = ? and model not in {_IN_USE}", hashes
     )
-    vectors.tell_others(connection)
+    if connection.execute(_LAST_NUMBER).get != last:  # SQLite gives only numbers behind it again
+        vectors.tell_others(connection)
     return hashes[-1][0] if hashes else None, len(hashes)

@@ -54,6 +54,18 @@ def test_remember_refuses_what_is_no_text(cli: Runner, path: Path) -> None:
     assert not path.exists()
 
 
+@pytest.mark.parametrize("limit", [-1, 2**64])
+def test_a_limit_that_is_none_is_refused_as_it_was_typed(
+    limit: int, cli: Runner, filled: list[str]
+) -> None:
+    """-1 would show nothing, as if nothing were there, and others be refused as numbers next to
+    them.
+    """
+    done = cli("list", "--limit", str(limit))
+    assert (done.code, done.out) == (1, "")
+    assert f"got {limit}." in done.err
+
+
 def test_remember_idempotent_keeps_one(cli: Runner, filled: list[str], path: Path) -> None:
     """A script that runs twice must not remember twice when asked not to."""
     done = cli("remember", "payments FAILED on Monday", "--idempotent")

@@ -79,6 +79,23 @@ def test_lines_that_are_no_requests_are_answered(path: Path) -> None:
     assert told[None]["error"]["code"] in (-32600, -32700)
 
 
+@pytest.mark.parametrize("request_id", ["[1]", '{"a": 1}', "1.5", "null"])
+def test_a_cancellation_of_nothing_that_could_be_asked(path: Path, request_id: str) -> None:
+    """A client's slip in one notification, which nobody answers, must not end its session."""
+    slip = f'{{"method":"notifications/cancelled","params":{{"requestId":{request_id}}}}}'
+    asked = lines(*HELLO) + slip.replace("{", '{"jsonrpc":"2.0",', 1).encode() + b"\n"
+    told, complaint, status = serve(asked + lines(call(1, "stats")), "--db", path)
+    assert status == 0, complaint
+    assert not told[1]["result"]["isError"]
+
+
+def test_an_error_is_not_answered(path: Path) -> None:
+    """A client that answers an answer in turn would go back and forth with the server for ever."""
+    error = {"jsonrpc": "2.0", "id": None, "error": {"code": -32600, "message": "What?"}}
+    told, complaint, status = serve(lines(*HELLO, error, call(1, "stats")), "--db", path)
+    assert (told.keys(), status) == ({"hello", 1}, 0), complaint
+
+
 def test_prints_miss_the_protocol(path: Path) -> None:
     """One line of a library's progress bar on stdout makes clients drop the connection."""
     asked = lines(*HELLO, call(1, "remember", text="x"))

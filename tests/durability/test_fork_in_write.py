@@ -43,3 +43,31 @@ assert store.count() == 2
     )
     run(code, str(path))
     assert len(assert_sound(path)) == 2
+
+
+def test_a_file_opened_while_a_fork_waits_is_opened_after_it(path: Path) -> None:
+    """The fork would not know of it: the child would go on with the parent's connection."""
+    code = (
+        HEAD
+        + """
+first, made = opened(), []
+hold, opening = first.db.hold, threading.Thread(target=lambda: made.append(opened()))
+
+def hold_slowly():
+    opening.start()
+    opening.join(0.5)
+    return hold()
+
+first.db.hold = hold_slowly
+child = os.fork()
+if not child:
+    signal.alarm(20)
+    os._exit(3 if not made else 4)
+ended = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+opening.join()
+made[0].remember("after")
+assert ended == 3, ended
+"""
+    )
+    run(code, str(path))
+    assert len(assert_sound(path)) == 1

@@ -6,9 +6,10 @@ import hashlib
 from collections import deque
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler
-from socketserver import ThreadingTCPServer
 from threading import Event
 from typing import NamedTuple
+
+from local import LocalServer
 
 REPOSITORY = "sentence-transformers/all-MiniLM-L6-v2"
 
@@ -22,17 +23,15 @@ class Seen(NamedTuple):
     authorization: str | None
 
 
-class Hub(ThreadingTCPServer):
+class Hub(LocalServer):
     """Serves files of one revision: HEAD tells what a file is, GET redirects to a store of blobs.
 
     `failures` answer the next GETs of a blob in the place of the right answer, `heads` the next
     HEADs.
     """
 
-    daemon_threads = True
-
     def __init__(self, revision: str, files: dict[str, bytes]) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
+        super().__init__(_Handler)
         self.revision = revision
         self.files = files
         self.etags = {name: hashlib.sha256(body).hexdigest() for name, body in files.items()}
@@ -40,11 +39,6 @@ class Hub(ThreadingTCPServer):
         self.failures: deque[Callable[[_Handler, bytes], None]] = deque()
         self.heads: deque[Callable[[_Handler, bytes], None]] = deque()
         self.released = Event()
-
-    @property
-    def url(self) -> str:
-        """Return the address."""
-        return f"http://127.0.0.1:{self.server_address[1]}"
 
     def asked(self, method: str = "GET") -> list[str | None]:
         """Return the ranges that blobs were asked for with."""

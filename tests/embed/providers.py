@@ -8,8 +8,9 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler
-from socketserver import ThreadingTCPServer
 from typing import Any, NamedTuple
+
+from local import LocalServer
 
 from houkai.testing import HashingEmbedder
 
@@ -25,28 +26,21 @@ class Asked(NamedTuple):
     body: dict[str, Any]
 
 
-class Provider(ThreadingTCPServer):
+class Provider(LocalServer):
     """Answers POST /v1/embeddings like OpenAI and POST /api/embed like Ollama.
 
     `failures` are answers to the next requests in the place of the right one; `change` alters the
     vectors of a right one; a text of more than `longest` characters is refused as too long.
     """
 
-    daemon_threads = True
-
     def __init__(self, dim: int = 64) -> None:
-        super().__init__(("127.0.0.1", 0), Handler)
+        super().__init__(Handler)
         self.embedder = HashingEmbedder(dim)
         self.asked: list[Asked] = []
         self.failures: deque[Failure] = deque()
         self.change: Callable[[list[Any]], Any] = lambda vectors: vectors
         self.longest = 1_000_000
         self.released = threading.Event()
-
-    @property
-    def url(self) -> str:
-        """Return the address."""
-        return f"http://127.0.0.1:{self.server_address[1]}"
 
     def vectors(self, texts: list[str]) -> list[list[float]]:
         """Return what the model makes of texts, of no particular length."""

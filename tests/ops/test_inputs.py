@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from typing import Any
 
+import numpy as np
 import pytest
 
 from houkai import InputError, MemoryStore, limits
-from houkai.errors import shown
+from houkai.errors import HoukaiError, shown
 from houkai.ops.drafts import RememberItem
 from houkai.ops.table import OPERATIONS
 from houkai.rules import AsMoment, AsNames, AsRef, AsSeconds, AsText, Between, parameters
@@ -19,12 +20,26 @@ from tests.support import contents, dump_of, plain
 
 HALF = "half a pair \ud800"
 HUGE = 10**400
-NUMBERS: list[Any] = [math.nan, math.inf, -math.inf, True, "0.5", [], HUGE]
-MOMENTS: list[Any] = [math.nan, math.inf, -1, True, "yesterday", "", [], 1e20, HUGE, "9" * 400]
-LENGTHS: list[Any] = [0, -1, math.nan, math.inf, True, "soon", "", [], HUGE]
+ARRAY = np.array([1, 2])
+"""What raises when it is asked whether it equals something."""
+NUMBERS: list[Any] = [math.nan, math.inf, -math.inf, True, "0.5", [], HUGE, ARRAY]
+MOMENTS: list[Any] = [
+    math.nan,
+    math.inf,
+    -1,
+    True,
+    "yesterday",
+    "",
+    [],
+    1e20,
+    HUGE,
+    "9" * 400,
+    ARRAY,
+]
+LENGTHS: list[Any] = [0, -1, math.nan, math.inf, True, "soon", "", [], HUGE, ARRAY]
 NAMES: list[Any] = ["abc", {"a": 1}, 5, [""], ["  "], [5], [None], [HALF]]
-FLAGS: list[Any] = ["yes", 2, [], 0.5]
-WORDS: list[Any] = ["bogus", "", 5, ["a"], True, HALF]
+FLAGS: list[Any] = ["yes", 2, [], 0.5, ARRAY]
+WORDS: list[Any] = ["bogus", "", 5, ["a"], True, HALF, ARRAY]
 TEXTS: list[Any] = [5, b"bytes", [], HALF]
 
 
@@ -123,6 +138,28 @@ def refusal(store: MemoryStore, run: Callable[..., Any], name: str, value: Any) 
     except Exception as error:
         return f"{type(error).__name__}: {error}"
     return f"taken, and answered by {got!r}"[:200]
+
+
+def test_what_takes_objects_refuses_others_by_name() -> None:
+    """A number in the place of a function or a list would come to light far below, as a bug."""
+    with MemoryStore(":memory:", embedder=HashingEmbedder(64)) as store:
+        store.remember("hello")
+        with pytest.raises(InputError, match=r"^cases must be .*, got 5\."):
+            store.eval_recall(5)  # type: ignore[arg-type]
+        with pytest.raises(InputError, match=r"^token_counter must be .*, got 5\."):
+            store.recall_pack("hello", token_counter=5)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("power", [0, 20, 400, 5_000])
+def test_numbers_that_no_operation_can_have(power: int) -> None:
+    """Python refuses to write out the largest of them, SQLite to compare with them."""
+    with MemoryStore(":memory:", embedder=HashingEmbedder(64)) as store:
+        store.remember("hello")
+        for ask in (store.undo, store.redo, store.operation, store.preview_undo):
+            with pytest.raises(HoukaiError, match="number or id"):
+                ask(-(10**power))
+            with pytest.raises(HoukaiError, match="number or id"):
+                ask(7 * 10**power)
 
 
 ITEMS: list[tuple[Any, str]] = [

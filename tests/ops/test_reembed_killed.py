@@ -3,6 +3,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -118,16 +119,44 @@ def test_a_killed_filling_is_finished_in_quiet_moments(
     assert missing == []
 
 
+EPOCH = "select value from meta where key = 'vector_epoch'"
+
+
 @pytest.mark.parametrize("step", ["renew_index", "drop_leftovers"])
 def test_whoever_changes_vectors_tells_every_copy(old: MemoryStore, step: str) -> None:
     """SQLite gives the number of a deleted vector again; a copy in RAM would go by the old one."""
-    epoch = "select value from meta where key = 'vector_epoch'"
-    ((before,),) = rows(old, epoch)
     if step == "renew_index":
-        old.db.write(vectors.renew_index)
+        change: Callable[[Any], Any] = vectors.renew_index
     else:
-        old.db.write(lambda connection: reembedding.drop_leftovers(connection, b"", 10))
-    assert rows(old, epoch) != [(before,)]
+        change = partial(reembedding.drop_leftovers, after=b"", limit=10)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(reembedding, "drop_leftovers", lambda *_, **__: (None, 0))
+            old.reembed(New())
+            old.reembed(OLD)
+    ((before,),) = rows(old, EPOCH)
+    ((last,),) = rows(old, "select max(pk) from embedding")
+    old.db.write(change)
+    assert rows(old, EPOCH) != [(before,)]
+    assert (rows(old, "select max(pk) from embedding") != [(last,)]) == (step == "drop_leftovers")
+
+
+def test_leftovers_go_without_a_word_while_their_numbers_are_not_given_again(
+    old: MemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each slice of them would have every open process read a large file whole, over and over."""
+    monkeypatch.setattr(module, "SLICE", 2)
+    told: list[Any] = []
+    drop = reembedding.drop_leftovers
+
+    def dropping(*given: Any, **named: Any) -> Any:
+        told.extend(rows(old, EPOCH))
+        return drop(*given, **named)
+
+    monkeypatch.setattr(reembedding, "drop_leftovers", dropping)
+    assert old.reembed(New()).dropped == 10
+    told.extend(rows(old, EPOCH))
+    assert len(told) == 7
+    assert len(set(told)) == 1
 
 
 RUN = """

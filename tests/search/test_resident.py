@@ -15,8 +15,11 @@ from hypothesis import strategies as st
 from houkai import MemoryStore
 from houkai.search import copies, resident
 from houkai.search import facts as all_facts
-from houkai.search.copies import At
+from houkai.search.centre import Centres
+from houkai.search.in_file import InFile
 from houkai.search.resident import HeldView, Resident
+from houkai.search.state import At
+from houkai.storage.eligible import Filter
 from houkai.testing import HashingEmbedder
 
 STEPS = [
@@ -74,7 +77,7 @@ def test_a_patched_copy_is_what_is_read_anew(steps: list[str]) -> None:
             with store.read() as connection:
                 patched, fresh = held.at(connection), Resident().at(connection)
                 assert told(patched) == told(fresh)
-                vectors = held.held(connection, patched.copy, patched.copy.embedding)[0]
+                vectors = held.held(patched, patched.copy.embedding)[0]
                 assert np.array_equal(vectors, fresh.vectors(fresh.copy.embedding))
 
 
@@ -154,6 +157,64 @@ def test_a_file_that_was_restored_is_read_anew(path: Path, tmp_path: Path) -> No
                 assert told(view) == told(fresh)
                 numbers = view.copy.embedding
                 assert np.array_equal(view.vectors(numbers), fresh.vectors(numbers))
+        backup.close()
+        live.close()
+
+
+@pytest.mark.parametrize("looked_before", [False, True])
+def test_a_restored_file_may_have_come_less_far(
+    path: Path, tmp_path: Path, looked_before: bool
+) -> None:
+    """It looks like a snapshot from before the last look, but its vectors are others."""
+    held, centres, where = Resident(), Centres(), Filter("default", 0.0)
+    with MemoryStore(path, embedder=HashingEmbedder(64)) as store:
+
+        def look() -> None:
+            with store.read() as connection:
+                view, fresh = held.at(connection), Resident().at(connection)
+                assert told(view) == told(fresh)
+                numbers = view.copy.embedding
+                assert np.array_equal(view.vectors(numbers), fresh.vectors(numbers))
+                mean, true = centres.of(view, where), Centres().of(fresh, where)
+                assert mean is not None
+                assert true is not None
+                assert np.allclose(mean, true)
+
+        store.remember_many([f"note {n}" for n in range(5)])
+        if looked_before:
+            look()
+        backup, live = apsw.Connection(str(tmp_path / "backup.db")), apsw.Connection(str(path))
+        with backup.backup("main", live, "main") as copying:
+            copying.step()
+        for n in range(3):
+            store.remember(f"lost {n}")
+        look()
+        with live.backup("main", backup, "main") as copying:
+            copying.step()
+        for n in range(5):
+            store.remember(f"written instead {n}")
+            if n != 2 or looked_before:
+                look()
+        backup.close()
+        live.close()
+
+
+def test_means_of_a_restored_file(path: Path, tmp_path: Path) -> None:
+    """As many vectors of the same numbers have another mean once the file was restored."""
+    centres, where = Centres(), Filter("default", 0.0)
+    with MemoryStore(path, embedder=HashingEmbedder(64)) as store:
+        store.remember_many([f"note {n}" for n in range(3)])
+        backup, live = apsw.Connection(str(tmp_path / "backup.db")), apsw.Connection(str(path))
+        for target, source in ((backup, live), (live, backup)):
+            with target.backup("main", source, "main") as copying:
+                copying.step()
+            store.remember("lost" if target is backup else "written instead")
+            with store.read() as connection:
+                view = InFile().at(connection)
+                mean, true = centres.of(view, where), Centres().of(view, where)
+            assert mean is not None
+            assert true is not None
+            assert np.allclose(mean, true)
         backup.close()
         live.close()
 
