@@ -10,7 +10,8 @@ from typing import Annotated, Any, Final
 
 from houkai import limits
 from houkai.clock import Moment
-from houkai.rules import AsId, AsIds, AsMoment, AsNames, AsRef, AsSeconds, AsText, Between, Doc
+from houkai.rules import AsId, AsIds, AsNames, AsRef, AsText, Between, Doc
+from houkai.time_rules import AsMoment, AsSeconds
 from houkai.vocabulary import (
     ConflictPolicy,
     Direction,

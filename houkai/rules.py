@@ -20,8 +20,8 @@ from typing import (
     get_type_hints,
 )
 
-from houkai.clock import AGO, is_span, parse_duration, parse_time
 from houkai.errors import InputError, shown
+from houkai.time_rules import AsMoment, AsSeconds, is_plain
 
 EXACT_INTEGER: Final = 2**53
 """The largest whole number that every door can carry: JSON's are floats."""
@@ -162,42 +162,6 @@ class AsWords:
         return words
 
 
-@dataclass(frozen=True)
-class AsMoment:
-    """A moment; `span` tells which way a span such as "7d" counts, `zero` whether 0 is absence."""
-
-    span: Literal["back", "forward", "refuse"] = "back"
-    zero: Literal["absent", "moment"] = "absent"
-
-    def clean(self, name: str, value: Any, at: float | None = None) -> float | None:
-        """Return epoch seconds; spans count from `at`. Raises InputError."""
-        # A command line and a careless agent write numbers as text.
-        number = value.strip() if isinstance(value, str) else value
-        plain = isinstance(number, str | int | float) and not isinstance(number, bool)
-        if plain and number in (0, "0") and self.zero == "absent":
-            return None
-        if self.span != "back" and isinstance(value, str) and is_span(value):
-            if self.span == "refuse":
-                raise InputError(f"{name} must be epoch seconds or an ISO date, got {value!r}.")
-            value = parse_time("now", name, at=at) + parse_duration(value, name)
-        meaning = {"back": AGO, "forward": "that long from now", "refuse": None}
-        return parse_time(value, name, at=at, span=meaning[self.span])
-
-
-@dataclass(frozen=True)
-class AsSeconds:
-    """A length of time above zero, in seconds or as a span."""
-
-    def clean(self, name: str, value: Any) -> float:
-        """Return seconds. Raises InputError."""
-        if isinstance(value, bool):
-            raise InputError(f"{name} must be seconds, got {shown(value)}.")
-        seconds = parse_duration(value, name)
-        if seconds <= 0:
-            raise InputError(f"{name} must be more than zero, got {shown(value)}.")
-        return seconds
-
-
 Rule = Between | AsText | AsRef | AsNames | AsWords | AsMoment | AsSeconds
 RULES: Final = (Between, AsText, AsRef, AsNames, AsWords, AsMoment, AsSeconds)
 
@@ -286,8 +250,7 @@ def _clean_one(parameter: Parameter, name: str, value: Any, at: float | None) ->
     if value is None and parameter.optional:
         return None
     if parameter.words:
-        plain = isinstance(value, str | int | float) and not isinstance(value, bool)
-        if not plain or value not in parameter.words:  # arrays have no answer to `in`
+        if not is_plain(value) or value not in parameter.words:
             allowed = ", ".join(str(word) for word in parameter.words)
             raise InputError(f"{name} must be one of: {allowed} — got {shown(value)}.")
         return parameter.words[parameter.words.index(value)]

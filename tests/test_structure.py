@@ -32,6 +32,7 @@ LAYERS: dict[str, int] = {
             "model",
             "hits",
             "rules",
+            "time_rules",
             "params",
             "options",
             "settings",

@@ -14,16 +14,8 @@ import typer
 
 from houkai import params, render
 from houkai.options import OBJECTS
-from houkai.rules import (
-    AsMoment,
-    AsNames,
-    AsSeconds,
-    AsWords,
-    Between,
-    Doc,
-    Parameter,
-    parameters,
-)
+from houkai.rules import AsNames, AsWords, Between, Doc, Parameter, parameters
+from houkai.time_rules import AsMoment, AsSeconds
 
 Command = TypeVar("Command", bound=Callable[..., None])
 

@@ -8,10 +8,8 @@ from types import NoneType
 from typing import Any, Final, Literal, get_args, get_origin, get_type_hints, is_typeddict
 
 from houkai.rules import (
-    AsMoment,
     AsNames,
     AsRef,
-    AsSeconds,
     AsText,
     AsWords,
     Between,
@@ -20,6 +18,7 @@ from houkai.rules import (
     parameters,
     unfold,
 )
+from houkai.time_rules import AsMoment, AsSeconds
 
 Schema = dict[str, Any]
 

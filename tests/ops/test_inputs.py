@@ -14,8 +14,9 @@ from houkai import InputError, MemoryStore, limits
 from houkai.errors import HoukaiError, shown
 from houkai.ops.drafts import RememberItem
 from houkai.ops.table import OPERATIONS
-from houkai.rules import AsMoment, AsNames, AsRef, AsSeconds, AsText, Between, parameters
+from houkai.rules import AsNames, AsRef, AsText, Between, parameters
 from houkai.testing import HashingEmbedder
+from houkai.time_rules import AsMoment, AsSeconds
 from tests.support import contents, dump_of, plain
 
 HALF = "half a pair \ud800"
