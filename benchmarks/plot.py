@@ -1,7 +1,7 @@
 """Draw what quality.py and reads.py have measured, as SVG pictures for the README.
 
     python benchmarks/plot.py quality RESULTS.json PICTURE.svg     # quality.py --json RESULTS.json
-    python benchmarks/plot.py reads RESULTS.jsonl PICTURE.svg      # reads.py --json RESULTS.jsonl
+    python benchmarks/plot.py reads RESULTS.jsonl PICTURE.svg      # reads.py --json, several runs
 
 Needs the extra [report].
 """
@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import matplotlib
@@ -49,14 +50,20 @@ def quality(results: dict[str, Any], axes: Axes) -> None:
 
 
 def reads(rows: list[dict[str, Any]], axes: Axes) -> None:
-    """Draw a line a kind of recall: CPU milliseconds over the number of memories."""
+    """Draw a line a kind of recall: the median run, and from the fastest to the slowest run."""
+    counts = sorted({row["memories"] for row in rows})
     for name, (label, color) in RECALLS.items():
-        found = sorted((row["memories"], row["ms"]) for row in rows if row["name"] == name)
-        axes.plot(*zip(*found, strict=True), marker="o", color=color, label=label)
+        runs = [
+            [row["ms"] for row in rows if (row["name"], row["memories"]) == (name, count)]
+            for count in counts
+        ]
+        axes.plot(counts, [median(run) for run in runs], marker="o", color=color, label=label)
+        axes.fill_between(
+            counts, list(map(min, runs)), list(map(max, runs)), color=color, alpha=0.15
+        )
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.set_yticks([1, 3, 10, 30, 100], ["1", "3", "10", "30", "100"])
-    counts = sorted({row["memories"] for row in rows})
     axes.set_xticks(counts, [f"{count:,}" for count in counts])
     axes.set_xlabel("memories in the file")
     axes.set_ylabel("ms of CPU, without the embedding")
