@@ -135,7 +135,8 @@ class Store:
         """Return the memories to search: the file's at first, a copy in RAM from then on."""
         from houkai.search.warming import Warming  # numpy, which a listing never needs
 
-        found: Sketches = self._derived.setdefault("sketches", Warming())
+        kept = self._derived.get("sketches")
+        found: Sketches = kept or self._derived.setdefault("sketches", Warming())
         return found
 
     def centres(self) -> Centres:

@@ -69,7 +69,10 @@ def _typed(parameter: Any) -> str:
 
 
 def _retold(sentence: str, names: Mapping[str, str]) -> str:
-    """Replace names outside quotes, odd ones anywhere, words where they lead; and `operations`."""
+    """Replace names outside quotes: those that are no word anywhere, others where they lead.
+
+    Operations, which stand in backticks, become the commands that do them.
+    """
     odd = [name for name in names if not name.isalpha()]
     pattern = rf"({_QUOTED})|({_SUBJECT})({_any(names)})|({_any(odd)})"
 

@@ -8,14 +8,21 @@ from typing import Final
 
 import apsw
 import numpy as np
-from numpy.typing import NDArray
 
 from houkai.search import chunks
 from houkai.search import facts as all_facts
 from houkai.search import state as states
 from houkai.search.arrays import Ints, Matrix, Vector, bound, distinct, held, numbers
 from houkai.search.facts import Facts, Labels
-from houkai.search.sketches import EXACT, SHORT, Windows, as_windows, read_vectors, to_score
+from houkai.search.sketches import (
+    EXACT,
+    SHORT,
+    Windows,
+    as_windows,
+    closest,
+    read_vectors,
+    to_score,
+)
 from houkai.search.state import At
 from houkai.storage import vectors
 from houkai.storage.eligible import ANY_COLLECTION, Filter, condition
@@ -66,7 +73,7 @@ class FileView:
         size, least = len(known.key), min(depth, ENOUGH)
         reach = to_score(size, depth)
         while True:
-            owner = _lowest(distance, known.key, reach) // WINDOWS
+            owner = known.key[closest(distance, known.key, reach, 0, size)] // WINDOWS
             near = self.eligible(distinct(owner), where)
             some = int(np.count_nonzero(held(owner, near)))
             share = max(some, 1) / max(1, len(owner))
@@ -124,9 +131,3 @@ class FileView:
     def facts(self, pks: Ints) -> Facts:
         """Return what ranking asks of memories, given in order."""
         return all_facts.of(self.connection, self._labels, "memory", pks)
-
-
-def _lowest(distance: NDArray[np.uint16], keys: Ints, reach: int) -> Ints:
-    """Return the numbers of the rows that differ in the fewest signs, at least so many."""
-    upto = int(np.searchsorted(np.cumsum(np.bincount(distance)), reach))
-    return keys[distance <= upto]

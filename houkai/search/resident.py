@@ -69,7 +69,8 @@ class Resident:
         changed = None if newest is None else self._changed(connection, newest, state)
         if newest is None or changed is None:
             self._trail.clear()
-            if newest is not None and state.seq < newest.at.seq:
+            # The vectors of a file that was restored, or of an older one, may have other numbers.
+            if newest is not None and not states.goes_on(connection, newest.at):
                 self._shelf = Shelf(-1, whole=True)
             self._copy = read(connection, state)
             return self._copy
@@ -94,8 +95,7 @@ class Resident:
                 return None
             base, since = earlier.pop()
             parts.append(since)
-        if not states.goes_on(connection, base):  # a restored file has other vectors
-            self._shelf = Shelf(-1, whole=True)
+        if not states.goes_on(connection, base):  # a file that was restored
             return None
         journal = numbers(
             connection,

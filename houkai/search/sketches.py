@@ -34,12 +34,14 @@ def to_score(size: int, at_least: int = 0) -> int:
 
 def closest(distance: NDArray[np.uint16], pk: Ints, limit: int, depth: int, most: int) -> Ints:
     """Return the places of the windows of least distance, `limit` of them or more: all that are as
-    near as the last one, and so many that they belong to `depth` memories, of `most` windows.
+    near as the last one, and where `depth` is said, so many that they belong to as many memories.
+
+    `most` windows can be chosen.
     """
     upto = np.cumsum(np.bincount(distance))
     while True:
         near = np.flatnonzero(distance <= int(np.searchsorted(upto, limit)))
-        if limit >= most or len(distinct(pk[near])) >= depth:
+        if not depth or limit >= most or len(distinct(pk[near])) >= depth:
             return near
         limit = min(2 * limit, most)
 

@@ -18,8 +18,6 @@ SLICE: Final = 500
 """Memories entered in one transaction; vec0 takes 35 to 75 µs each."""
 PATIENCE_S: Final = 0.1
 """How long a write that comes meanwhile may have to wait."""
-
-
 BACKLOG: Final = 20_000
 """Memories that may be left out: a process that does not stay compares each at every recall."""
 
