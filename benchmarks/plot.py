@@ -46,7 +46,7 @@ def quality(results: dict[str, Any], axes: Axes) -> None:
     axes.set_yticks(range(len(sets)), [name.removesuffix("_dev") for name in sets])
     axes.set_xlim(0, 1.02)
     axes.set_xlabel("share of the relevant memories among the first ten")
-    axes.legend(loc="lower right", frameon=False)
+    axes.legend(loc="center left", frameon=False)
 
 
 def reads(rows: list[dict[str, Any]], axes: Axes) -> None:
