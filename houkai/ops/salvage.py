@@ -44,7 +44,7 @@ class Salvaged:
     trashed: int = 0
     vectors: int = 0
     doubtful: list[str] = field(default_factory=list)
-    """Ids of memories that come as they once were: they had been edited later, or forgotten."""
+    """Ids of memories that come as they once were, edited later or forgotten, or that none had."""
     lost: list[str] = field(default_factory=list)
     """Ids of memories of which nothing but the id could be read."""
     complaint: str = ""
@@ -114,7 +114,8 @@ def _sorted_out(read: Remains, report: Salvaged, source: Path, target: Path) -> 
             # Nothing tells which of two readable accounts is the damaged one.
             told = named == _named(memory.image) or not (named or memory.from_row)
             report.untagged += [] if told else [id]
-            report.doubtful += [] if memory.stands else [id]
+            there = id in read.rows or id in known or asked.complaint
+            report.doubtful += [] if memory.stands and there else [id]
         found.trash = _whole({**read.others("trash"), **asked.trash()})
         links = {**asked.links(), **read.others("link")}
         report.complaint = asked.complaint

@@ -200,6 +200,7 @@ def _fall(connection: apsw.Connection, seq: int, by: int) -> None:
             for other, undoes in freed
             if undoes is not None
             for target in batch_of(connection, undoes)
+            if target < other  # a batch that goes on after it was undone
         ]
 
 

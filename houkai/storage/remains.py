@@ -76,7 +76,7 @@ class Remains:
                     if type in MEMORY_TYPES and len(values) <= len(table):
                         self._take_memory(table, rowid, values)
                 case [None, int(operation), str(kind), str(key), _, _, _, after, int(until)]:
-                    if kind in KINDS:
+                    if kind == "link" or (kind in KINDS and _UUID.fullmatch(key)):
                         self._take_change(operation, kind, key, after, until == FOREVER)
                 case [None, str(name), float() | int()]:
                     self.collections[rowid] = name
@@ -128,10 +128,10 @@ class Remains:
 
     def _newest(self, id: str) -> Memory | None:
         recorded = self.journal.get(("memory", id), _Version(0, None))
-        stored = self.rows.get(id)
+        stored, image = self.rows.get(id), recorded.image
+        told = None if image is None else Memory(image, False, recorded.stands)
         if stored is None or stored[0].operation < recorded.operation:
-            image = recorded.image
-            return None if image is None else Memory(image, False, recorded.stands)
+            return told
         version, _, hash = stored
         row = version.image or {}
         # The journal knows the tags too; a row whose text fits its hash corrects it.
@@ -141,7 +141,7 @@ class Remains:
         if recorded.image is not None and trusted:
             return Memory(recorded.image, False, True)
         named = {**row, "collection": self.collections.get(row["collection"], LOST)}
-        return Memory(named, True, True)
+        return Memory(named, True, True) if told is None or is_memory(named) else told
 
     def _name_collections(self) -> None:
         """Learn from memories that are there twice what a collection of a number is called."""

@@ -278,6 +278,7 @@ TestMachine.settings = settings(max_examples=30, stateful_step_count=40)
 
 
 @pytest.mark.soak
+@pytest.mark.timeout(3_600)
 def test_machine_at_length() -> None:
     """The same with fresh examples, long enough to meet rare sequences."""
     wide = settings(max_examples=200, stateful_step_count=60, derandomize=False)

@@ -10,7 +10,6 @@ import pytest
 
 from houkai import Diverged, JournalEntry, MemoryStore, NotFound
 from houkai.clock import LATEST
-from houkai.storage import marks
 from houkai.testing import HashingEmbedder
 from tests.agreement import disagreements
 from tests.conftest import Opener
@@ -226,34 +225,6 @@ def test_the_triggers_serve_other_tools(open_store: Opener, path: Any) -> None:
     with store.read() as connection:
         found = connection.execute("select rowid from memory_fts where memory_fts match 'two'")
         assert found.fetchall() == []
-
-
-def test_a_long_row_of_undone_undos(store: MemoryStore) -> None:
-    """Each undo of an undo turns the marks of all before it; none may be one too many."""
-    memory = store.remember("back and forth")
-    last = 3_001
-
-    def lengthen(connection: apsw.Connection) -> None:
-        image = connection.execute("select after from change").get
-        for seq in range(2, last + 1):
-            connection.execute(
-                """insert into operation(seq, id, at, op, actor, collection, undoes, hash)
-                   values (?1, ?1, ?2 + ?1, 'undo', 'lib', 'default', ?1 - 1, zeroblob(32))""",
-                (seq, store.now()),
-            )
-            connection.execute(
-                "insert into change(operation, kind, key, after) values (?, 'memory', ?, ?)",
-                (seq, memory.id, image if seq % 2 else None),
-            )
-        assert len(marks.wrong_undos(connection)) == last // 2
-        marks.mend_ends(connection)
-        marks.mend_undos(connection)
-
-    store.db.write(lengthen)
-    store.undo(last)
-    assert store.count() == 0
-    with store.read() as connection:
-        assert marks.wrong_undos(connection) == []
 
 
 def test_now_is_known_though_the_clock_was_set_back_behind_a_pruning(
